@@ -171,13 +171,14 @@ fn runs(values: Vec<Measurement>) -> Vec<Vec<Measurement>> {
 /// Appends a table; a long one is folded.
 fn add(grid: &Grid, page: &mut String) {
     let (title, table) = (sentence(&grid.title), grid.to_markdown());
-    let _ = match grid.len() > MAX_ROWS {
-        true => write!(
+    let _ = if grid.len() > MAX_ROWS {
+        write!(
             page,
             "\n<details><summary>{title} ({} rows)</summary>\n\n{table}\n\n</details>\n",
             grid.len()
-        ),
-        false => write!(page, "\n{title}:\n\n{table}\n"),
+        )
+    } else {
+        write!(page, "\n{title}:\n\n{table}\n")
     };
 }
 

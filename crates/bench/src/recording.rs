@@ -90,9 +90,10 @@ fn read(path: &Path) -> Result<Vec<Measurement>, BenchError> {
 fn text(path: &Path) -> io::Result<String> {
     let file = File::open(path)?;
     // The decoder reports an empty file as an incomplete frame.
-    match is_compressed(path) && file.metadata()?.len() > 0 {
-        true => io::read_to_string(zstd::Decoder::new(file)?),
-        false => io::read_to_string(file),
+    if is_compressed(path) && file.metadata()?.len() > 0 {
+        io::read_to_string(zstd::Decoder::new(file)?)
+    } else {
+        io::read_to_string(file)
     }
 }
 

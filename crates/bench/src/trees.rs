@@ -12,9 +12,10 @@ pub struct Trees {
 impl Trees {
     /// Returns the requested kinds of trees, or all kinds.
     pub(crate) fn kinds(&self) -> &[TreeKind] {
-        match self.kinds.is_empty() {
-            true => TreeKind::ALL,
-            false => &self.kinds,
+        if self.kinds.is_empty() {
+            TreeKind::ALL
+        } else {
+            &self.kinds
         }
     }
 }

@@ -161,9 +161,10 @@ impl ColdFile {
                     return Ok(0);
                 }
                 let at = (thread * part + number % part) * CHUNK % self.bytes;
-                match write {
-                    true => self.write(&chunk, at)?,
-                    false => self.read(&mut chunk, at)?,
+                if write {
+                    self.write(&chunk, at)?
+                } else {
+                    self.read(&mut chunk, at)?
                 }
                 Ok(CHUNK)
             })?;
@@ -197,9 +198,10 @@ impl ColdFile {
     fn write(&self, bytes: &[u8], at: u64) -> Result<(), MediaError> {
         let written = self.file.write_all_at(bytes, at);
         written.map_err(|error| self.io("write a file in", error))?;
-        match self.direct {
-            true => Ok(()),
-            false => rustix::fs::fdatasync(&self.file).map_err(|error| self.io("sync a file in", error)),
+        if self.direct {
+            Ok(())
+        } else {
+            rustix::fs::fdatasync(&self.file).map_err(|error| self.io("sync a file in", error))
         }
     }
 

@@ -119,11 +119,12 @@ pub(crate) fn check_directory(path: &Path) -> Result<(), CalibrateError> {
             source,
         },
     })?;
-    match found.is_dir() {
-        true => Ok(()),
-        false => Err(CalibrateError::NotADirectory {
+    if found.is_dir() {
+        Ok(())
+    } else {
+        Err(CalibrateError::NotADirectory {
             path: path.to_owned(),
-        }),
+        })
     }
 }
 

@@ -38,9 +38,10 @@ impl Steps<'_> {
 
     /// Fails if the calibration was cancelled.
     pub(crate) fn check(&self) -> Result<(), CalibrateError> {
-        match self.cancelled.load(Ordering::Relaxed) {
-            true => Err(CalibrateError::Cancelled),
-            false => Ok(()),
+        if self.cancelled.load(Ordering::Relaxed) {
+            Err(CalibrateError::Cancelled)
+        } else {
+            Ok(())
         }
     }
 }

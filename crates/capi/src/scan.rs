@@ -32,13 +32,15 @@ pub unsafe extern "C" fn hl_scan(
     unsafe {
         hand_out(out, || {
             let store = handle(store, "store")?;
-            let lower = match from.is_null() && from_len == 0 {
-                true => Bound::Unbounded,
-                false => Bound::Included(bytes(from, from_len, "lower bound")?),
+            let lower = if from.is_null() && from_len == 0 {
+                Bound::Unbounded
+            } else {
+                Bound::Included(bytes(from, from_len, "lower bound")?)
             };
-            let upper = match to.is_null() && to_len == 0 {
-                true => Bound::Unbounded,
-                false => Bound::Excluded(bytes(to, to_len, "upper bound")?),
+            let upper = if to.is_null() && to_len == 0 {
+                Bound::Unbounded
+            } else {
+                Bound::Excluded(bytes(to, to_len, "upper bound")?)
             };
             Ok(HlScan {
                 scan: store.store.scan::<&[u8]>((lower, upper)),
@@ -65,9 +67,10 @@ pub unsafe extern "C" fn hl_scan_next(
         if key.is_null() || key_len.is_null() || value.is_null() || value_len.is_null() {
             return Err(CallError::invalid("a pointer for the pair is null"));
         }
-        let next = match scan.reverse {
-            true => scan.scan.next_back(),
-            false => scan.scan.next(),
+        let next = if scan.reverse {
+            scan.scan.next_back()
+        } else {
+            scan.scan.next()
         };
         let Some(pair) = next.transpose()? else {
             return Ok(HlStatus::NotFound);

@@ -167,9 +167,10 @@ pub unsafe extern "C" fn hl_compare_and_swap(
         };
         let old = (!expected.is_null()).then_some(old);
         let new = (!value.is_null()).then_some(new);
-        match store.store.compare_and_swap(key, old, new)? {
-            true => Ok(HlStatus::Ok),
-            false => Ok(HlStatus::Conflict),
+        if store.store.compare_and_swap(key, old, new)? {
+            Ok(HlStatus::Ok)
+        } else {
+            Ok(HlStatus::Conflict)
         }
     })
 }

@@ -148,8 +148,5 @@ pub unsafe extern "C" fn hl_tree_scan(
 }
 
 fn found(found: bool) -> HlStatus {
-    match found {
-        true => HlStatus::Ok,
-        false => HlStatus::NotFound,
-    }
+    if found { HlStatus::Ok } else { HlStatus::NotFound }
 }

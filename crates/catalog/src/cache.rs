@@ -116,9 +116,10 @@ fn extended(known: &Catalog, tuning: &Tuning) -> Result<Option<Catalog>, EngineE
         delta.apply_record(record, schema_of)?;
     }
     let objects = Arc::clone(&known.objects);
-    let read = match tuning.injected(EngineFault::ReadRecordsTwice) {
-        true => known.position,
-        false => log.end,
+    let read = if tuning.injected(EngineFault::ReadRecordsTwice) {
+        known.position
+    } else {
+        log.end
     };
     Ok(Some(Catalog::new(objects, delta, read)))
 }

@@ -161,9 +161,10 @@ impl OpenTable {
             delta: Some(Arc::clone(delta)),
             memory: Arc::clone(&self.memory),
             residency: Arc::clone(&self.residency),
-            known_keys: match delta.deleted().is_empty() {
-                true => Arc::clone(&self.known_keys),
-                false => Arc::default(),
+            known_keys: if delta.deleted().is_empty() {
+                Arc::clone(&self.known_keys)
+            } else {
+                Arc::default()
             },
             statistics: Arc::clone(&self.statistics),
             handles: Arc::clone(&self.handles),
@@ -225,9 +226,10 @@ impl OpenTable {
             }
         };
         let changed = self.delta.is_some() || self.table.live_rows() < self.table.rows();
-        let statistics = match changed {
-            true => left(stored.to_inexact(), self.table.live_rows()),
-            false => stored,
+        let statistics = if changed {
+            left(stored.to_inexact(), self.table.live_rows())
+        } else {
+            stored
         };
         Ok(statistics.with_num_rows(Precision::Exact(self.live_rows() as usize)))
     }

@@ -85,9 +85,10 @@ fn spills(consumer: &MemoryConsumer) -> bool {
 impl QueryMemoryState {
     fn add(&mut self, reservation: &MemoryReservation, bytes: usize) {
         let consumer = reservation.consumer();
-        match spills(consumer) {
-            true => self.spillable += bytes,
-            false => self.fixed += bytes,
+        if spills(consumer) {
+            self.spillable += bytes
+        } else {
+            self.fixed += bytes
         }
         if is_merge(consumer) {
             self.merging += bytes;
@@ -96,9 +97,10 @@ impl QueryMemoryState {
 
     fn subtract(&mut self, reservation: &MemoryReservation, bytes: usize) {
         let consumer = reservation.consumer();
-        let from = match spills(consumer) {
-            true => &mut self.spillable,
-            false => &mut self.fixed,
+        let from = if spills(consumer) {
+            &mut self.spillable
+        } else {
+            &mut self.fixed
         };
         *from = from.saturating_sub(bytes);
         if is_merge(consumer) {

@@ -37,9 +37,10 @@ pub(super) fn sample(index: &TableIndex, table: &Table) -> Result<Vec<Vec<Query>
             // half has both kinds.
             let (row, exact) = (number % rows.len().max(1), number % 4 < 2);
             let of_dimension = codes.iter().enumerate().map(|(dimension, codes)| {
-                let around = match exact {
-                    true => 0,
-                    false => segment.space(dimension).max_code() / PARTS,
+                let around = if exact {
+                    0
+                } else {
+                    segment.space(dimension).max_code() / PARTS
                 };
                 let code = codes.get(row).copied().unwrap_or_default();
                 CodePredicate::range(code.saturating_sub(around), code.saturating_add(around))

@@ -131,9 +131,10 @@ fn run(home: &Home, command: &str) -> Result<(), String> {
         .env_remove("HALOCLINE_LOG")
         .output()
         .unwrap();
-    match output.status.success() {
-        true => Ok(()),
-        false => Err(String::from_utf8_lossy(&output.stderr).into_owned()),
+    if output.status.success() {
+        Ok(())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
     }
 }
 

@@ -117,9 +117,10 @@ impl ElfHeader {
     /// Encodes the header and its tables, `header_len(dims)` bytes.
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let dims = self.geometry.columns();
-        let (version, clustered) = match self.geometry.is_clustered() {
-            true => (2, CLUSTERED),
-            false => (1, 0),
+        let (version, clustered) = if self.geometry.is_clustered() {
+            (2, CLUSTERED)
+        } else {
+            (1, 0)
         };
         let (version, shift) = match self.geometry.buckets {
             Some(buckets) => (4, (buckets.shift as u16) << SHIFT_AT),

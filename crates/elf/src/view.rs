@@ -190,9 +190,10 @@ impl<'a, B: Bytes> View<'a, B> {
     /// copy in DRAM.
     pub(crate) fn stored(&self, at: usize, len: usize) -> &'a [u8] {
         let slice = self.slow.slice;
-        match at < self.from.min(slice.len()) {
-            true => &slice[at..slice.len().min(at + len)],
-            false => &[],
+        if at < self.from.min(slice.len()) {
+            &slice[at..slice.len().min(at + len)]
+        } else {
+            &[]
         }
     }
 

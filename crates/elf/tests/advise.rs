@@ -91,9 +91,12 @@ impl Workload {
                 }
                 Self::Partial => {
                     let one = rng.random_range(0..data.dims - 2);
-                    let some = |dim| match dim == one || dim == data.dims - 1 {
-                        true => CodePredicate::Equal(code(dim)),
-                        false => CodePredicate::Any,
+                    let some = |dim| {
+                        if dim == one || dim == data.dims - 1 {
+                            CodePredicate::Equal(code(dim))
+                        } else {
+                            CodePredicate::Any
+                        }
                     };
                     Query::Select((0..data.dims).map(some).collect())
                 }

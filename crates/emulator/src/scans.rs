@@ -67,9 +67,10 @@ impl SequentialReads {
             let begin = fetch(first, first);
             let rest = (first < last).then(|| fetch(first + 1, last)).flatten();
             if begin.or(rest).is_some() && lines_ahead > 0 {
-                let mut front = match self.fronts.len() < FRONTS {
-                    true => ReadFront::default(),
-                    false => self.fronts.remove(0),
+                let mut front = if self.fronts.len() < FRONTS {
+                    ReadFront::default()
+                } else {
+                    self.fronts.remove(0)
                 };
                 front.next = last + 1;
                 front.ahead.clear();

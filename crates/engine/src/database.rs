@@ -398,9 +398,10 @@ impl Database {
                 set_placement(transaction, name, false, placed, &NEVER)?;
                 crate::info::index_info(&transaction.catalog(), name)
             })?;
-        match self.in_transaction() {
-            true => Ok(stored),
-            false => place_now(&self.engine, name, &Arc::default()),
+        if self.in_transaction() {
+            Ok(stored)
+        } else {
+            place_now(&self.engine, name, &Arc::default())
         }
     }
 
@@ -450,9 +451,10 @@ impl Database {
     /// Neither exists; the pool cannot be written.
     pub fn drop(&self, name: &str) -> Result<String, EngineError> {
         let catalog = self.session.peek(&self.engine)?;
-        match !catalog.has_table(name) && catalog.has_index(name) {
-            true => self.drop_index(name),
-            false => self.drop_table(name),
+        if !catalog.has_table(name) && catalog.has_index(name) {
+            self.drop_index(name)
+        } else {
+            self.drop_table(name)
         }
     }
 

@@ -219,9 +219,10 @@ fn each_batch(
                 total_bytes,
             });
         }
-        match cancel.load(Ordering::Relaxed) {
-            true => Err(EngineError::Cancelled),
-            false => Ok(()),
+        if cancel.load(Ordering::Relaxed) {
+            Err(EngineError::Cancelled)
+        } else {
+            Ok(())
         }
     })
 }

@@ -403,13 +403,15 @@ pub(crate) fn index_info(catalog: &Catalog, name: &str) -> Result<IndexInfo, Eng
         Placement::Auto => open.placement.choice(name).map(|picked| picked.placement),
         _ => None,
     };
-    let all = match index.is_volatile() {
-        true => index.bytes_about(&table.table),
-        false => index.stored_bytes(),
+    let all = if index.is_volatile() {
+        index.bytes_about(&table.table)
+    } else {
+        index.stored_bytes()
     };
-    let most = match picked.unwrap_or(placement) == Placement::SlowOnly {
-        true => 0,
-        false => all.min(dram.unwrap_or(u64::MAX)).min(open.placement.limit()),
+    let most = if picked.unwrap_or(placement) == Placement::SlowOnly {
+        0
+    } else {
+        all.min(dram.unwrap_or(u64::MAX)).min(open.placement.limit())
     };
     Ok(IndexInfo {
         name: name.to_string(),

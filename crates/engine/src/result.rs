@@ -55,9 +55,10 @@ impl Stream for BatchStream {
         let item = ready!(inner.poll_next_unpin(context));
         Poll::Ready(item.map(|batch| {
             let batch = batch?;
-            match this.is_renamed {
-                true => Ok(renamed(&batch, &this.schema)?),
-                false => Ok(batch),
+            if this.is_renamed {
+                Ok(renamed(&batch, &this.schema)?)
+            } else {
+                Ok(batch)
             }
         }))
     }

@@ -58,10 +58,11 @@ fn pass(engine: &EngineContext) -> Result<bool, PoolError> {
     for (name, index, extent) in &extents {
         let mut at = 0;
         while at < extent.len as usize {
-            let end = match extent.sums {
-                true => (extent.len as usize).min(at + engine.scrub.step_bytes()),
+            let end = if extent.sums {
+                (extent.len as usize).min(at + engine.scrub.step_bytes())
+            } else {
                 // An extent without checksums of its blocks can only be verified as a whole.
-                false => extent.len as usize,
+                extent.len as usize
             };
             match verify(&engine.pool, name, *index, extent, at..end)? {
                 ScrubOutcome::Intact => {}
@@ -105,8 +106,8 @@ fn verify(
         let advice = "run `halocline check` for all damage, and restore the object from a copy";
         ScrubOutcome::Damaged(format!("scrub: {what}; {advice}"))
     };
-    let found = match extent.sums {
-        true => match object.extent(index) {
+    let found = if extent.sums {
+        match object.extent(index) {
             Ok(bytes) => bytes.verify_range_again(range).map_err(|block| {
                 format!(
                     "the {} bytes at {} of {} do not match their checksum",
@@ -114,8 +115,9 @@ fn verify(
                 )
             }),
             Err(error) => Err(error.to_string()),
-        },
-        false => match object.extent_verified(index) {
+        }
+    } else {
+        match object.extent_verified(index) {
             Ok(bytes) => bytes
                 .verify_range_again(range)
                 .map_err(|_| format!("extent {index} of '{name}' does not match its checksum")),
@@ -123,7 +125,7 @@ fn verify(
                 Err(format!("extent {index} of '{name}' does not match its checksum"))
             }
             Err(error) => return Err(error),
-        },
+        }
     };
     Ok(found.map_or_else(damaged, |()| ScrubOutcome::Intact))
 }

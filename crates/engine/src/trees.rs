@@ -37,9 +37,10 @@ impl Database {
     /// # Errors
     /// There is no tree of that name, it is damaged, or another handle writes it.
     pub fn tree(&self, name: &str) -> Result<Box<dyn OrderedIndex>, EngineError> {
-        let open = match self.engine.options.read_only {
-            true => open_tree_read_only,
-            false => open_tree,
+        let open = if self.engine.options.read_only {
+            open_tree_read_only
+        } else {
+            open_tree
         };
         Ok(open(&self.engine.pool, &object(name))?)
     }

@@ -31,10 +31,7 @@ impl MediumAccess for TrackedPageCache {
     fn flush(&self, _offset: u64, _len: u64) {}
 
     fn fence(&self) -> Result<(), MediaError> {
-        match self.strict {
-            true => self.sync(),
-            false => Ok(()),
-        }
+        if self.strict { self.sync() } else { Ok(()) }
     }
 }
 

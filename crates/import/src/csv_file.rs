@@ -170,15 +170,14 @@ impl CsvSource {
         certain: bool,
     ) -> Result<RecordBatch, Box<(ImportError, bool)>> {
         let dialect = &self.files[file].1;
-        let decoded = match certain && read.chunk.unknown.contains(&true) {
-            true => {
-                let known = ChunkColumns {
-                    unknown: vec![false; read.chunk.unknown.len()],
-                    ..read.chunk.clone()
-                };
-                decode_chunk(&chunk.bytes, dialect, &known)
-            }
-            false => decode_chunk(&chunk.bytes, dialect, &read.chunk),
+        let decoded = if certain && read.chunk.unknown.contains(&true) {
+            let known = ChunkColumns {
+                unknown: vec![false; read.chunk.unknown.len()],
+                ..read.chunk.clone()
+            };
+            decode_chunk(&chunk.bytes, dialect, &known)
+        } else {
+            decode_chunk(&chunk.bytes, dialect, &read.chunk)
         };
         decoded.map_err(|error| Box::new(self.named(file, chunk, read, error)))
     }

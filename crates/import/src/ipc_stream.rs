@@ -63,9 +63,10 @@ impl StreamBatches {
             return Ok(());
         };
         let word: [u8; 4] = self.reader.word(at)?;
-        let (prefix, length) = match word == CONTINUATION {
-            true => (8, self.reader.word(at + 4)?),
-            false => (4, word),
+        let (prefix, length) = if word == CONTINUATION {
+            (8, self.reader.word(at + 4)?)
+        } else {
+            (4, word)
         };
         let length = u64::from(u32::from_le_bytes(length));
         let head = self.reader.message(at, prefix + length, 0)?;

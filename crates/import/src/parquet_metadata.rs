@@ -25,11 +25,12 @@ pub fn sound_metadata(metadata: Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
     let index = builder.take_column_index().map(|index| {
         let of_group = |(group, columns): (&RowGroupMetaData, Vec<ColumnIndexMetaData>)| {
             let columns = group.columns().iter().zip(columns);
-            let sound = |(column, index): (&ColumnChunkMetaData, ColumnIndexMetaData)| match is_sound_index(
-                column, &index,
-            ) {
-                true => index,
-                false => ColumnIndexMetaData::NONE,
+            let sound = |(column, index): (&ColumnChunkMetaData, ColumnIndexMetaData)| {
+                if is_sound_index(column, &index) {
+                    index
+                } else {
+                    ColumnIndexMetaData::NONE
+                }
             };
             columns.map(sound).collect::<Vec<_>>()
         };

@@ -233,9 +233,12 @@ fn main() -> AnyResult {
         Some((TABLE_ROW, 16))
     );
     for (name, is_zipf) in [("uniform", false), ("zipf 0.9", true)] {
-        let draw = |_| match is_zipf {
-            true => zipf(&mut random, rows),
-            false => random.random_range(0..rows as i64),
+        let draw = |_| {
+            if is_zipf {
+                zipf(&mut random, rows)
+            } else {
+                random.random_range(0..rows as i64)
+            }
         };
         let keys: Vec<i64> = (0..rows * 2).map(draw).collect();
         let probe = source(&keys)?;

@@ -42,9 +42,10 @@ struct Generated<'a> {
 impl<'a> Generated<'a> {
     fn new(has_text: bool, peak: &'a AtomicU64) -> Generated<'a> {
         let mut fields = vec![Field::new("key", DataType::Int64, false)];
-        fields.push(match has_text {
-            true => Field::new("payload", DataType::Utf8, false),
-            false => Field::new("payload", DataType::Int64, false),
+        fields.push(if has_text {
+            Field::new("payload", DataType::Utf8, false)
+        } else {
+            Field::new("payload", DataType::Int64, false)
         });
         Generated {
             schema: Arc::new(Schema::new(fields)),
@@ -67,13 +68,14 @@ impl JoinSource for Generated<'_> {
     fn read(&self, morsel: usize, each: &mut EachBatch<'_>) -> JoinResult<()> {
         let first = morsel as i64 * 8192;
         let keys = || (first..(first + 8192).min(ROWS)).map(|row| row * 7919 % ROWS);
-        let payload: ArrayRef = match self.has_text {
-            true => Arc::new(
+        let payload: ArrayRef = if self.has_text {
+            Arc::new(
                 keys()
                     .map(|key| Some(format!("text of {key}")))
                     .collect::<StringArray>(),
-            ),
-            false => Arc::new(keys().collect::<Int64Array>()),
+            )
+        } else {
+            Arc::new(keys().collect::<Int64Array>())
         };
         let key: ArrayRef = Arc::new(keys().collect::<Int64Array>());
         if self.batches.fetch_add(1, Ordering::Relaxed).is_multiple_of(4) {

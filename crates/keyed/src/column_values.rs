@@ -33,10 +33,9 @@ impl ColumnValues {
     /// Returns a value, little-endian if its width is fixed; `None` if it is NULL.
     pub(crate) fn value(&self, row: usize) -> Option<&[u8]> {
         match self {
-            Self::Bool(values) => values.is_valid(row).then(|| match values.value(row) {
-                true => &[1][..],
-                false => &[0][..],
-            }),
+            Self::Bool(values) => values
+                .is_valid(row)
+                .then(|| if values.value(row) { &[1][..] } else { &[0][..] }),
             Self::Text(values) => values.is_valid(row).then(|| values.value(row).as_bytes()),
             Self::Bytes(values) => values.is_valid(row).then(|| values.value(row)),
             Self::Fixed(data, width) => data.is_valid(row).then(|| {

@@ -123,9 +123,10 @@ impl RowDecoder {
         let columns = table.kinds.len();
         let (mut outputs, mut fields) = (Vec::<Output>::new(), Vec::new());
         for (at, &column) in projection.iter().enumerate() {
-            let (field, kind) = match column < columns {
-                true => (table.schema().field(column).clone(), table.kinds[column]),
-                false => (Field::new("key", DataType::BinaryView, false), ColumnKind::Bytes),
+            let (field, kind) = if column < columns {
+                (table.schema().field(column).clone(), table.kinds[column])
+            } else {
+                (Field::new("key", DataType::BinaryView, false), ColumnKind::Bytes)
             };
             outputs.push(Output {
                 builder: ColumnBuilder::new(field.data_type(), kind),

@@ -50,9 +50,10 @@ impl MediumAccess for Annexed {
     }
 
     fn load(&self, offset: u64, into: &mut [u8]) {
-        match self.is_below(offset, into.len() as u64) {
-            true => self.medium.load(offset, into),
-            false => self.load_annexed(offset, into),
+        if self.is_below(offset, into.len() as u64) {
+            self.medium.load(offset, into)
+        } else {
+            self.load_annexed(offset, into)
         }
     }
 

@@ -32,9 +32,10 @@ impl CasValues {
     /// 1970.
     pub(crate) fn start(storage: Arc<dyn ItemStorage>, now: u64) -> Result<CasValues> {
         let stored = storage.number(StorageNumber::CasEnd)?;
-        let at_present = match injected(MemcachedFault::IgnoreClock) {
-            true => 0,
-            false => now.saturating_mul(EACH_MILLISECOND),
+        let at_present = if injected(MemcachedFault::IgnoreClock) {
+            0
+        } else {
+            now.saturating_mul(EACH_MILLISECOND)
         };
         let first = stored.unwrap_or(1).max(at_present);
         let values = CasValues {

@@ -144,9 +144,10 @@ async fn handshake(
     acceptor: &tls::Acceptor,
 ) -> io::Result<TlsStream<TcpStream>> {
     let idle = shared.settings.idle_timeout;
-    let longest = match idle.is_zero() {
-        true => HANDSHAKE,
-        false => idle.min(HANDSHAKE),
+    let longest = if idle.is_zero() {
+        HANDSHAKE
+    } else {
+        idle.min(HANDSHAKE)
     };
     let mut stop = shared.stop.subscribe();
     tokio::select! {
@@ -157,11 +158,12 @@ async fn handshake(
 
 /// Fails an operation that takes longer than a time, unless that is zero.
 async fn within<T>(longest: Duration, operation: impl Future<Output = io::Result<T>>) -> io::Result<T> {
-    match longest.is_zero() {
-        true => operation.await,
-        false => timeout(longest, operation)
+    if longest.is_zero() {
+        operation.await
+    } else {
+        timeout(longest, operation)
             .await
-            .unwrap_or(Err(io::ErrorKind::TimedOut.into())),
+            .unwrap_or(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
@@ -227,9 +229,10 @@ async fn requests(shared: &Arc<Shared>, mut stream: impl AsyncRead + AsyncWrite 
             next,
             needs,
             is_impatient,
-        } = match shared.blocks {
-            true => tokio::task::block_in_place(|| session.serve(&received, &mut replies)),
-            false => session.serve(&received, &mut replies),
+        } = if shared.blocks {
+            tokio::task::block_in_place(|| session.serve(&received, &mut replies))
+        } else {
+            session.serve(&received, &mut replies)
         };
         received.drain(..consumed);
         shrink(&mut received, needs.unwrap_or(0).max(FREE));

@@ -159,9 +159,12 @@ impl Server {
             .filter(|_| !settings.evicts)
             .map(items_within);
         let hot = (settings.hot_items > 0).then(|| HotItems::new(settings.hot_items));
-        let hot = hot.transpose()?.map(|hot| match settings.hot_items_always {
-            true => hot.always_on(),
-            false => hot,
+        let hot = hot.transpose()?.map(|hot| {
+            if settings.hot_items_always {
+                hot.always_on()
+            } else {
+                hot
+            }
         });
         let blocks = storage.waits();
         let runtime = Builder::new_multi_thread()
@@ -172,9 +175,10 @@ impl Server {
         let io = |what| move |source| MemcachedError::Io { what, source };
         let failed = io("threads could not be started");
         let runtime = runtime.map_err(failed)?;
-        let workers = match blocks {
-            true => Workers::shared(runtime.handle()),
-            false => Workers::start(settings.threads).map_err(failed)?,
+        let workers = if blocks {
+            Workers::shared(runtime.handle())
+        } else {
+            Workers::start(settings.threads).map_err(failed)?
         };
         let items = Items::open(storage, clock, evictor, limit, hot)?;
         let shared = Arc::new(Shared::new(items, settings, users, workers, blocks));

@@ -197,9 +197,10 @@ impl Session {
             );
             return quit(input.len());
         }
-        let most = match input.starts_with(b"get") || input.starts_with(b"gat") {
-            true => MAX_KEYS_LINE,
-            false => MAX_LINE,
+        let most = if input.starts_with(b"get") || input.starts_with(b"gat") {
+            MAX_KEYS_LINE
+        } else {
+            MAX_LINE
         };
         // A line that is too long is one, whether or not its end has arrived.
         let Some(end) = memchr(b'\n', &input[..input.len().min(most + 1)]) else {

@@ -107,10 +107,11 @@ fn values_that_have_not_arrived_take_no_more_than_the_setting() {
         for number in 0..CONNECTIONS as usize / 3 {
             let mut client = connect(directory.path());
             client.send(&[lines[number % lines.len()].as_bytes(), &value[..SENT]].concat());
-            match number < FITTING {
+            if number < FITTING {
                 // The memory is taken before the next client begins.
-                true => while receiving(&mut first) < ((number + 1) * LARGE_VALUE) as u64 {},
-                false => client.expect(b"SERVER_ERROR out of memory storing object\r\n"),
+                while receiving(&mut first) < ((number + 1) * LARGE_VALUE) as u64 {}
+            } else {
+                client.expect(b"SERVER_ERROR out of memory storing object\r\n")
             }
             clients.push(client);
         }

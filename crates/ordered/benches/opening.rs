@@ -101,9 +101,10 @@ fn killed(path: &str, inserts: u64) -> Result<(), Failure> {
         .env(CHILD, path)
         .env(INSERTS, inserts.to_string())
         .output()?;
-    match child.status.success() {
-        true => Err("the child process was not killed".into()),
-        false => Ok(()),
+    if child.status.success() {
+        Err("the child process was not killed".into())
+    } else {
+        Ok(())
     }
 }
 

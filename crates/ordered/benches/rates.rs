@@ -66,9 +66,10 @@ const STILL: LbOptions = LbOptions {
 };
 
 fn create(settings: &Settings, pool: &Pool) -> Result<Box<dyn OrderedIndex>, TreeError> {
-    match settings.still {
-        true => Ok(Box::new(<LbTree>::create(pool, "tree", STILL)?)),
-        false => create_tree(pool, "tree", settings.kind),
+    if settings.still {
+        Ok(Box::new(<LbTree>::create(pool, "tree", STILL)?))
+    } else {
+        create_tree(pool, "tree", settings.kind)
     }
 }
 
@@ -89,12 +90,11 @@ fn measure(settings: &Settings) -> Result<(), Failure> {
         .map_err(Failure::from)
         .and_then(|medium| {
             let medium = Medium::from(medium);
-            match settings.count {
-                true => {
-                    let medium = Arc::new(Counting::new(medium));
-                    rates(settings, &Medium::from(&medium), || medium.counts())
-                }
-                false => rates(settings, &medium, FlushCounts::default),
+            if settings.count {
+                let medium = Arc::new(Counting::new(medium));
+                rates(settings, &Medium::from(&medium), || medium.counts())
+            } else {
+                rates(settings, &medium, FlushCounts::default)
             }
         });
     std::fs::remove_file(&path)?;

@@ -72,9 +72,10 @@ impl Drop for VersionGuard<'_> {
     #[inline]
     fn drop(&mut self) {
         sched::point();
-        let order = match injected(LockFault::UnlockUnordered) {
-            true => Ordering::Relaxed,
-            false => Ordering::Release,
+        let order = if injected(LockFault::UnlockUnordered) {
+            Ordering::Relaxed
+        } else {
+            Ordering::Release
         };
         self.version.store(self.before + 2, order);
     }

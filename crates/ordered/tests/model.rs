@@ -95,9 +95,10 @@ fn ranges(tree: &dyn OrderedIndex, model: &Model, rng: &mut StdRng) {
     let mut range = Range::new(tree, low..high);
     let mut wanted = model.range(low..high).map(|(key, value)| (*key, *value));
     loop {
-        let (found, expected) = match rng.random_bool(0.5) {
-            true => (range.next(), wanted.next()),
-            false => (range.next_back(), wanted.next_back()),
+        let (found, expected) = if rng.random_bool(0.5) {
+            (range.next(), wanted.next())
+        } else {
+            (range.next_back(), wanted.next_back())
         };
         assert_eq!(found.map(Result::unwrap), expected);
         if expected.is_none() {

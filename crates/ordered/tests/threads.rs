@@ -33,11 +33,14 @@ fn history(tree: &dyn OrderedIndex, threads: u64, operations: u64, keys: u64, se
             let choice = rng.random_range(0..10);
             let start = now();
             let (before, after) = match choice {
-                0..3 => match tree.insert(key, fresh).unwrap() {
-                    true => (None, Some(fresh)),
-                    // The previous value is not returned.
-                    false => continue,
-                },
+                0..3 => {
+                    if tree.insert(key, fresh).unwrap() {
+                        (None, Some(fresh))
+                    } else {
+                        // The previous value is not returned.
+                        continue;
+                    }
+                }
                 3 => (tree.upsert(key, fresh).unwrap(), Some(fresh)),
                 4 => {
                     let before = tree.update(key, fresh).unwrap();

@@ -36,9 +36,10 @@ impl KeyRuns {
     pub fn new(keys: Vec<Arc<dyn PhysicalExpr>>, schema: &Schema) -> Result<Self> {
         let fields = keys.iter().map(|key| Ok(SortField::new(key.data_type(schema)?)));
         let fields = fields.collect::<Result<Vec<_>>>()?;
-        let converter = match fields.is_empty() {
-            true => None,
-            false => Some(RowConverter::new(fields)?),
+        let converter = if fields.is_empty() {
+            None
+        } else {
+            Some(RowConverter::new(fields)?)
         };
         Ok(Self {
             keys,

@@ -60,9 +60,10 @@ fn with_limit_above(plan: &Arc<dyn ExecutionPlan>, room: usize) -> Option<Arc<dy
     let sort = plan.downcast_ref::<SortExec>()?;
     let rows = sort.fetch()?;
     let is_partitioned = sort.preserve_partitioning();
-    let sorts = match is_partitioned {
-        true => sort.input().output_partitioning().partition_count(),
-        false => 1,
+    let sorts = if is_partitioned {
+        sort.input().output_partitioning().partition_count()
+    } else {
+        1
     };
     let row = row_bytes(&sort.schema()) * ROW_COPIES;
     if rows.saturating_mul(row).saturating_mul(sorts) <= room {
@@ -70,9 +71,10 @@ fn with_limit_above(plan: &Arc<dyn ExecutionPlan>, room: usize) -> Option<Arc<dy
     }
     let sort = SortExec::new(sort.expr().clone(), Arc::clone(sort.input()));
     let sort: Arc<dyn ExecutionPlan> = Arc::new(sort.with_preserve_partitioning(is_partitioned));
-    Some(match is_partitioned {
-        true => Arc::new(LocalLimitExec::new(sort, rows)),
-        false => Arc::new(GlobalLimitExec::new(sort, 0, Some(rows))),
+    Some(if is_partitioned {
+        Arc::new(LocalLimitExec::new(sort, rows))
+    } else {
+        Arc::new(GlobalLimitExec::new(sort, 0, Some(rows)))
     })
 }
 

@@ -246,9 +246,10 @@ impl Access {
         if !taken? {
             return Ok(None);
         }
-        let used = match shared {
-            true => SlabUse::Readers(readers + 1),
-            false => SlabUse::WriterState,
+        let used = if shared {
+            SlabUse::Readers(readers + 1)
+        } else {
+            SlabUse::WriterState
         };
         slabs.insert(head, used);
         let access = Arc::clone(self);

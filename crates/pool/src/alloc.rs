@@ -144,9 +144,10 @@ impl PoolInner {
         if let Some(offset) = space.alloc(len) {
             return Ok(offset);
         }
-        let worth = match self.medium.fence_is_durable() {
-            true => 1,
-            false => (space.len() / 16).max(self.geometry.worth),
+        let worth = if self.medium.fence_is_durable() {
+            1
+        } else {
+            (space.len() / 16).max(self.geometry.worth)
         };
         if space.reclaimable(&pins, generation).0 >= worth && space.helped(len, &pins, generation) >= worth {
             self.sync_newest(false)?;

@@ -57,9 +57,10 @@ impl ExtentBytes {
         state: Arc<ExtentVerification>,
     ) -> ExtentBytes {
         let offset = extent.offset;
-        let space = match extent.sums {
-            true => extent.space().end - offset,
-            false => extent.len,
+        let space = if extent.sums {
+            extent.space().end - offset
+        } else {
+            extent.len
         };
         // SAFETY: the caller's promise, which is about all space of the extent.
         let bytes = unsafe { pinned.medium().slice(offset, space as usize) };

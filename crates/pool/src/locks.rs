@@ -157,9 +157,10 @@ impl LockFile {
             let what = format!("{number} is too large for a number of a generation or a version");
             return Err(io::Error::new(io::ErrorKind::InvalidData, what));
         }
-        match self.set(libc::F_OFD_SETLK, libc::F_RDLCK, kind.base() + number)? {
-            true => Ok(()),
-            false => Err(io::ErrorKind::WouldBlock.into()),
+        if self.set(libc::F_OFD_SETLK, libc::F_RDLCK, kind.base() + number)? {
+            Ok(())
+        } else {
+            Err(io::ErrorKind::WouldBlock.into())
         }
     }
 

@@ -196,9 +196,10 @@ impl<'a> PinnedLog<'a> {
             return Ok(None);
         }
         let mut records = Vec::new();
-        let end = match from == least {
-            true => self.scan_counted(from, |record| records.push(record.into()))?,
-            false => self.scan(from, |record| records.push(record.into())),
+        let end = if from == least {
+            self.scan_counted(from, |record| records.push(record.into()))?
+        } else {
+            self.scan(from, |record| records.push(record.into()))
         };
         // If `from` lies within a record, nothing verifies there and `least` is not reached.
         Ok((end >= least).then_some(LogRecords { records, end }))
@@ -310,9 +311,10 @@ impl<'a> PinnedLog<'a> {
             return Ok(());
         }
         counts.restore();
-        match self.medium.fence_is_durable() {
-            true => self.medium.fence(),
-            false => self.medium.sync(),
+        if self.medium.fence_is_durable() {
+            self.medium.fence()
+        } else {
+            self.medium.sync()
         }
     }
 

@@ -141,9 +141,12 @@ impl<'a> LogCounts<'a> {
 
     /// Returns the lower bound. It must be read before the records are scanned.
     pub(crate) fn bound(&self) -> CountBound {
-        let superseded = || match (0..2).any(|side| self.is_of_another_start(side)) {
-            true => CountBound::Superseded,
-            false => CountBound::Unknown,
+        let superseded = || {
+            if (0..2).any(|side| self.is_of_another_start(side)) {
+                CountBound::Superseded
+            } else {
+                CountBound::Unknown
+            }
         };
         let Some(side) = self.side() else {
             return superseded();
@@ -282,9 +285,10 @@ impl<'a> LogCounts<'a> {
 
     /// Returns the seed of the words that are valid in this boot only.
     fn seen_seed(&self) -> u64 {
-        match injected(PoolFault::TrustSeenCount) {
-            true => self.start,
-            false => self.start ^ self.boot,
+        if injected(PoolFault::TrustSeenCount) {
+            self.start
+        } else {
+            self.start ^ self.boot
         }
     }
 }

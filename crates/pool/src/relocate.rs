@@ -62,9 +62,10 @@ impl Txn {
             .into_iter()
             .filter(|(extent, _)| !fixed.contains(&extent.offset))
         {
-            let copy = match logs.contains(&extent) {
-                true => self.log_at(&extent, to)?,
-                false => self.copy_to(&extent, to, cancel)?,
+            let copy = if logs.contains(&extent) {
+                self.log_at(&extent, to)?
+            } else {
+                self.copy_to(&extent, to, cancel)?
             };
             match copy {
                 Some(copy) => _ = moved.insert(extent, copy),

@@ -495,9 +495,10 @@ impl Space {
             })
             .collect();
         let mut list = |extent: &ExtentRef, born: u64, freed: Option<u64>| {
-            let born = match injected(PoolFault::ForgetAge) {
-                true => generation,
-                false => aged(born),
+            let born = if injected(PoolFault::ForgetAge) {
+                generation
+            } else {
+                aged(born)
             };
             if (born > 0 || freed.is_some()) && !(freed.is_some() && injected(PoolFault::ForgetLimbo)) {
                 let born = freed.map_or(born, |freed| born.min(freed - 1));

@@ -322,9 +322,10 @@ impl Txn {
         let most = self.aged_ranges(&changes, generation, oldest).len() + RESERVE_RANGES;
         let early = self.reserved_ranges();
         let offset = self.reserve((len + LimboList::encoded_len(most)) as u64)?;
-        let reserve = match injected(PoolFault::ReserveListedEarly) {
-            true => early,
-            false => self.reserved_ranges(),
+        let reserve = if injected(PoolFault::ReserveListedEarly) {
+            early
+        } else {
+            self.reserved_ranges()
         };
         let limbo = LimboList::new(
             inner.reusable_up_to().min(self.base_generation()),
@@ -572,9 +573,10 @@ impl Drop for Txn {
         }
         if let Some(space) = &mut self.inner.writer().space {
             for (offset, len) in state.reserved.drain() {
-                match shared {
-                    true => space.release_after_readers(offset..offset + len, generation),
-                    false => space.release(offset..offset + len),
+                if shared {
+                    space.release_after_readers(offset..offset + len, generation)
+                } else {
+                    space.release(offset..offset + len)
                 }
             }
         }

@@ -111,13 +111,15 @@ impl PoolInner {
         if !injected(PoolFault::VacuumUnsynced) {
             self.sync_newest(false)?;
         }
-        let pins = match injected(PoolFault::VacuumLimbo) {
-            true => PinnedRanges::default(),
-            false => PinnedRanges::before(&self.access, generation)?,
+        let pins = if injected(PoolFault::VacuumLimbo) {
+            PinnedRanges::default()
+        } else {
+            PinnedRanges::before(&self.access, generation)?
         };
-        let synced = match injected(PoolFault::VacuumUnsynced) {
-            true => generation,
-            false => self.known_synced.load(Ordering::Acquire),
+        let synced = if injected(PoolFault::VacuumUnsynced) {
+            generation
+        } else {
+            self.known_synced.load(Ordering::Acquire)
         };
         if let Some(space) = &mut self.writer().space {
             space.reclaim(&pins, synced);

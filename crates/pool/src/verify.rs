@@ -301,9 +301,10 @@ impl ExtentVerification {
         if self.left.load(Ordering::Acquire) == 0 {
             return Ok(());
         }
-        match self.extent.sums {
-            true => self.verify(space, 0..self.extent.len, false, read),
-            false => self.verify_whole(space, false, read).map_err(|()| 0),
+        if self.extent.sums {
+            self.verify(space, 0..self.extent.len, false, read)
+        } else {
+            self.verify_whole(space, false, read).map_err(|()| 0)
         }
     }
 

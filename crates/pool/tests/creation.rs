@@ -50,9 +50,10 @@ fn files_of_killed_creations_are_removed() {
             .open(directory.path().join(&live))
             .unwrap();
         lock(&file);
-        let pool = match create {
-            true => Pool::create(&path, &PoolOptions::default()).unwrap(),
-            false => Pool::open(&path, &PoolOptions::default()).unwrap(),
+        let pool = if create {
+            Pool::create(&path, &PoolOptions::default()).unwrap()
+        } else {
+            Pool::open(&path, &PoolOptions::default()).unwrap()
         };
         for name in [
             format!(".test.pool.{GONE}-0.new"),

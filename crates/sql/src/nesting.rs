@@ -46,9 +46,10 @@ impl Nesting {
                 instead: "name a type without that many brackets",
             });
         }
-        match text.len() > UNCOUNTED_TEXT && longest_chain(text) > MAX_TOKENS {
-            true => Err(too_deep_expression()),
-            false => Ok(()),
+        if text.len() > UNCOUNTED_TEXT && longest_chain(text) > MAX_TOKENS {
+            Err(too_deep_expression())
+        } else {
+            Ok(())
         }
     }
 

@@ -127,13 +127,12 @@ pub fn execute_partition(
     partition: usize,
     context: &Arc<TaskContext>,
 ) -> Result<SendableRecordBatchStream> {
-    match depth(plan)? <= SHALLOW_LEVELS {
-        true => plan.execute(partition, Arc::clone(context)),
-        false => {
-            let (part, context) = (Arc::clone(plan), Arc::clone(context));
-            let start = move || part.execute(partition, context);
-            on_large_stacks(plan.schema(), start).map_err(external)
-        }
+    if depth(plan)? <= SHALLOW_LEVELS {
+        plan.execute(partition, Arc::clone(context))
+    } else {
+        let (part, context) = (Arc::clone(plan), Arc::clone(context));
+        let start = move || part.execute(partition, context);
+        on_large_stacks(plan.schema(), start).map_err(external)
     }
 }
 

@@ -28,14 +28,15 @@ struct Settings {
 impl Settings {
     fn key(&self, number: u64) -> Vec<u8> {
         let mixed = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        match self.urls {
-            false => mixed.to_be_bytes().to_vec(),
-            true => format!(
+        if self.urls {
+            format!(
                 "https://www.example.com/shop-{:03}/category-{:04}/item/{number:010}",
                 mixed % 300,
                 mixed >> 32 & 0xFFF
             )
-            .into_bytes(),
+            .into_bytes()
+        } else {
+            mixed.to_be_bytes().to_vec()
         }
     }
 }
@@ -86,9 +87,10 @@ fn open(path: &std::path::Path, strict: bool, create: bool) -> Result<Pool, Fail
         ..FileOptions::default()
     };
     let medium = FileMedium::open(path, &options)?;
-    Ok(match create {
-        true => Pool::create_on(medium)?,
-        false => Pool::open_on(medium)?,
+    Ok(if create {
+        Pool::create_on(medium)?
+    } else {
+        Pool::open_on(medium)?
     })
 }
 

@@ -183,9 +183,10 @@ impl Appender<'_> {
                 keys.sort_unstable();
                 keys.dedup();
                 keys.iter().try_for_each(|key| self.put(store, key, None, None))?;
-                match is_whole {
-                    true => Ok(()),
-                    false => self.delete_range(store, range),
+                if is_whole {
+                    Ok(())
+                } else {
+                    self.delete_range(store, range)
                 }
             }
         }
@@ -307,9 +308,12 @@ impl Appender<'_> {
         let overlaid = Overlaid {
             record: offset,
             // An empty value stands for one that nobody in the group asks for.
-            value: value.map(|value| match self.needs_values {
-                true => value.clone(),
-                false => Vec::new(),
+            value: value.map(|value| {
+                if self.needs_values {
+                    value.clone()
+                } else {
+                    Vec::new()
+                }
             }),
         };
         self.batch.keys.insert((store.id, key.to_vec()), overlaid);

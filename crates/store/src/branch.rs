@@ -148,9 +148,10 @@ impl<'a> ExpectedBranch<'a> {
                 Some(before) => Some((&branch.separators, before)),
                 None => self.from,
             },
-            to: match child < branch.separators.len() {
-                true => Some((&branch.separators, child)),
-                false => self.to,
+            to: if child < branch.separators.len() {
+                Some((&branch.separators, child))
+            } else {
+                self.to
             },
         }
     }

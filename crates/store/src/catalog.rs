@@ -94,24 +94,21 @@ impl CatalogContents<'_> {
     /// Returns the entries of segments: those that may have changed, or all that are in use.
     fn entries(&self, segments: &Segments, all: bool) -> Vec<SegmentEntry> {
         let (pages, whole) = self.unused(segments);
-        let wanted: BTreeSet<u64> = match all {
-            true => {
-                let with_pages = segments.iter().filter(|(_, used)| used.kind != SegmentKind::Log);
-                with_pages
-                    .map(|(offset, _)| offset)
-                    .chain(self.logs.keys().copied())
-                    .collect()
-            }
-            false => {
-                let allocated = self
-                    .allocated
-                    .pages
-                    .iter()
-                    .filter_map(|page| segments.start_of(page.0));
-                let allocated = allocated.filter(|_| !injected(StoreFault::ForgetAllocated));
-                let changed = self.changed.iter().chain(pages.keys()).chain(&whole).copied();
-                changed.chain(allocated).collect()
-            }
+        let wanted: BTreeSet<u64> = if all {
+            let with_pages = segments.iter().filter(|(_, used)| used.kind != SegmentKind::Log);
+            with_pages
+                .map(|(offset, _)| offset)
+                .chain(self.logs.keys().copied())
+                .collect()
+        } else {
+            let allocated = self
+                .allocated
+                .pages
+                .iter()
+                .filter_map(|page| segments.start_of(page.0));
+            let allocated = allocated.filter(|_| !injected(StoreFault::ForgetAllocated));
+            let changed = self.changed.iter().chain(pages.keys()).chain(&whole).copied();
+            changed.chain(allocated).collect()
         };
         let entries = wanted.into_iter().map(|offset| {
             let with_pages = || segments.get(offset).filter(|used| used.kind != SegmentKind::Log);
@@ -209,9 +206,10 @@ impl StoresState {
         let is_new = before.is_renewed();
         let (bytes, mut catalog) = {
             let segments = self.segments();
-            match is_new {
-                true => (contents.encode(&segments), Catalog::default()),
-                false => (contents.encode_delta(&segments, before), before.clone()),
+            if is_new {
+                (contents.encode(&segments), Catalog::default())
+            } else {
+                (contents.encode_delta(&segments, before), before.clone())
             }
         };
         self.append_to_catalog(&mut catalog, &bytes)?;

@@ -260,9 +260,10 @@ impl StoresState {
             let segment = segment.filter(|segment| segment.kind == SegmentKind::Log);
             Some((offset, segment?))
         };
-        let logs = match newest.is_renewed() {
-            true => segments.iter().filter_map(|(offset, _)| log(offset)).collect(),
-            false => changed.iter().copied().filter_map(log).collect(),
+        let logs = if newest.is_renewed() {
+            segments.iter().filter_map(|(offset, _)| log(offset)).collect()
+        } else {
+            changed.iter().copied().filter_map(log).collect()
         };
         (changed, logs)
     }
@@ -282,9 +283,10 @@ impl StoresState {
         let leaving = self.segments().leaving().clone();
         let mut trees = Vec::with_capacity(stores.len());
         for store in stores {
-            let tree = match leaving.is_empty() {
-                true => store.tree.clone(),
-                false => merge.leave(&store.tree, &leaving)?,
+            let tree = if leaving.is_empty() {
+                store.tree.clone()
+            } else {
+                merge.leave(&store.tree, &leaving)?
             };
             trees.push(match merge.apply(&tree, &store.table)? {
                 MergedTree::Unchanged => tree,

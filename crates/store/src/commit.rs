@@ -197,9 +197,10 @@ impl StoresState {
             merges || matches!(pending.condition, Some(CommitCondition::Value { .. }))
         });
         // The batches of a group share one look at the file. If it is gone, each looks again, for its error.
-        let trusted = match group.len() > 1 && self.slab.pool().check_place(Duration::ZERO).is_err() {
-            true => Duration::ZERO,
-            false => PLACE_TRUSTED,
+        let trusted = if group.len() > 1 && self.slab.pool().check_place(Duration::ZERO).is_err() {
+            Duration::ZERO
+        } else {
+            PLACE_TRUSTED
         };
         let is_deferred = !self.options.durable_commits;
         committer.log.set_deferring(is_deferred);
@@ -236,9 +237,10 @@ impl StoresState {
         let ranges = std::mem::take(&mut overlay.ranges);
         // Unless the options defer durability, no caller learns of a commit and no reader sees it before the
         // fence: power loss could still undo it.
-        let fenced = match is_deferred {
-            true => Ok(()),
-            false => self.fence_log(committer),
+        let fenced = if is_deferred {
+            Ok(())
+        } else {
+            self.fence_log(committer)
         };
         let result = match fenced {
             Ok(()) => {

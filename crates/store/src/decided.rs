@@ -151,9 +151,10 @@ impl StoresState {
             }
         };
         let batch = DecidedBatch {
-            bytes: match begun {
-                true => encode(committer.log.secret(), commit, ops),
-                false => Vec::new(),
+            bytes: if begun {
+                encode(committer.log.secret(), commit, ops)
+            } else {
+                Vec::new()
             },
         };
         if injected(StoreFault::EndEarly) {

@@ -42,9 +42,10 @@ impl ExpiringSegments {
 
     /// Returns the bytes of a segment that have expired.
     pub(crate) fn expired(&self, offset: u64) -> u64 {
-        match self.segments.is_empty() {
-            true => 0,
-            false => self.segments.get(&offset).map_or(0, |segment| segment.expired),
+        if self.segments.is_empty() {
+            0
+        } else {
+            self.segments.get(&offset).map_or(0, |segment| segment.expired)
         }
     }
 
@@ -70,9 +71,12 @@ impl ExpiringSegments {
             return;
         }
         let all: u64 = records.iter().map(|(_, len)| len).sum();
-        let needed = |len: u64| match all > used {
-            true => (u128::from(len) * u128::from(used) / u128::from(all.max(1))) as u64,
-            false => len,
+        let needed = |len: u64| {
+            if all > used {
+                (u128::from(len) * u128::from(used) / u128::from(all.max(1))) as u64
+            } else {
+                len
+            }
         };
         let mut histogram = ExpiryHistogram::default();
         for (expires, len) in records {
@@ -105,12 +109,11 @@ impl ExpiringSegments {
     /// back.
     pub(crate) fn due(&mut self, now: u64) -> Vec<u64> {
         let before = std::mem::replace(&mut self.now, now);
-        match now < before {
-            true => self.segments.keys().copied().collect(),
-            false => {
-                let due = self.by_time.range(..=(now, u64::MAX));
-                due.map(|(_, offset)| *offset).collect()
-            }
+        if now < before {
+            self.segments.keys().copied().collect()
+        } else {
+            let due = self.by_time.range(..=(now, u64::MAX));
+            due.map(|(_, offset)| *offset).collect()
         }
     }
 

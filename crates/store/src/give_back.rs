@@ -93,9 +93,10 @@ impl StoresState {
 
     /// Gives space back if much of it is free, unless the pool has another writer.
     pub(crate) fn give_back_if_due(&self) {
-        let occasion = match self.surplus.has_dropped.load(Ordering::Acquire) {
-            true => Occasion::Dropped,
-            false => Occasion::Idle,
+        let occasion = if self.surplus.has_dropped.load(Ordering::Acquire) {
+            Occasion::Dropped
+        } else {
+            Occasion::Idle
         };
         let is_paused = self
             .surplus

@@ -181,9 +181,10 @@ impl Leaf {
             place,
             bytes: [0; LEAF as usize],
         };
-        leaf.bytes[KIND] = match injected(StoreFault::UnplacedLeaves) {
-            true => UNPLACED,
-            false => PLACED,
+        leaf.bytes[KIND] = if injected(StoreFault::UnplacedLeaves) {
+            UNPLACED
+        } else {
+            PLACED
         };
         if let (Some(first), Some(last)) = (entries.first(), entries.last()) {
             let common = common_prefix(&first.key, &last.key).min(MAX_PREFIX);

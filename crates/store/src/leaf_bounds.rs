@@ -41,9 +41,10 @@ pub(crate) fn verify(pages: &PageSource<'_>, store: u32, range: &LeafRange) -> R
         from.is_none_or(|from| key.is_not_below(slice, Some(from)))
             && to.is_none_or(|to| key.is_below(slice, Some(to)))
     };
-    match leaf.is_placed() && leaf.entries().any(|(_, slice, _)| is_inside(slice)) {
-        true => Ok(()),
-        false => verify_by_record(pages, store, &leaf, range),
+    if leaf.is_placed() && leaf.entries().any(|(_, slice, _)| is_inside(slice)) {
+        Ok(())
+    } else {
+        verify_by_record(pages, store, &leaf, range)
     }
 }
 

@@ -48,9 +48,10 @@ impl LoadedSegments {
         let kept = state.kept_by(&state.committer(), SegmentClaim::Values);
         loop {
             let stats = slab.stats();
-            let segment = match stats.capacity - stats.used > kept {
-                true => slab.alloc_present()?,
-                false => None,
+            let segment = if stats.capacity - stats.used > kept {
+                slab.alloc_present()?
+            } else {
+                None
             };
             if let Some(segment) = segment {
                 self.open.push(segment);
@@ -79,9 +80,10 @@ impl LoadedSegments {
         medium.flush(segment, bytes.len() as u64);
         self.unfenced += SEGMENT;
         let is_shared = medium.kind() == MediumKind::PageCache { strict: true };
-        match is_shared && self.unfenced < FENCED_BYTES {
-            true => Ok(()),
-            false => self.fence(),
+        if is_shared && self.unfenced < FENCED_BYTES {
+            Ok(())
+        } else {
+            self.fence()
         }
     }
 

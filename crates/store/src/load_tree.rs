@@ -174,9 +174,10 @@ impl LoadTree {
         while level < self.levels.len() {
             let (lower, page) = self.write_branch(segments, level)?;
             level += 1;
-            match level < self.levels.len() {
-                true => self.add_child(segments, level, lower, page)?,
-                false => root = Some(BranchRef::at(page)),
+            if level < self.levels.len() {
+                self.add_child(segments, level, lower, page)?
+            } else {
+                root = Some(BranchRef::at(page))
             }
         }
         self.leaves.close(segments)?;
@@ -217,9 +218,10 @@ impl LoadPages {
         let end = self.bytes.len() + self.page as usize;
         self.bytes.extend_from_slice(page);
         self.bytes.resize(end, 0);
-        match end as u64 == SEGMENT {
-            true => self.close(segments),
-            false => Ok(()),
+        if end as u64 == SEGMENT {
+            self.close(segments)
+        } else {
+            Ok(())
         }
     }
 

@@ -136,13 +136,14 @@ impl StoreLoader {
     #[cold]
     fn misplaced(&self, key: &[u8], order: std::cmp::Ordering) -> StoreError {
         let store = self.store.name.clone();
-        match order.is_eq() {
-            true => StoreError::DuplicateKey {
+        if order.is_eq() {
+            StoreError::DuplicateKey {
                 store,
                 key: key.to_vec(),
                 pair: self.keys + 1,
-            },
-            false => StoreError::NotAscending { store },
+            }
+        } else {
+            StoreError::NotAscending { store }
         }
     }
 

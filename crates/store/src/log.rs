@@ -263,9 +263,10 @@ impl LogWriter {
         head.checksum = U64::new(frame_checksum(self.secret, self.position.offset, &head, sums));
         medium.store_unread(self.position.offset, head.as_bytes());
         medium.store_unread(self.position.offset + FRAME_HEAD, records);
-        match self.deferring {
-            true => self.defer(self.position.offset..self.position.offset + len),
-            false => medium.flush(self.position.offset, len),
+        if self.deferring {
+            self.defer(self.position.offset..self.position.offset + len)
+        } else {
+            medium.flush(self.position.offset, len)
         }
         self.position.offset += len;
         self.position.number += 1;
@@ -291,9 +292,10 @@ impl LogWriter {
     /// [`PoolError::DiskFull`] if there is no segment now.
     fn link(&mut self, slab: &Slab, segments: &mut Segments) -> Result<(), PoolError> {
         let stats = slab.stats();
-        let next = match stats.capacity - stats.used > self.kept {
-            true => slab.alloc_present()?,
-            false => None,
+        let next = if stats.capacity - stats.used > self.kept {
+            slab.alloc_present()?
+        } else {
+            None
         };
         let next = next.ok_or_else(|| PoolError::DiskFull {
             path: slab.pool().path().to_path_buf(),

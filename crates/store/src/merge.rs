@@ -207,9 +207,10 @@ impl<'a> Merge<'a> {
                 (None, MemEntry::Purged) => {}
             }
         }
-        let occupied = match injected(StoreFault::ReuseSlot) {
-            true => bitmap,
-            false => old_bitmap,
+        let occupied = if injected(StoreFault::ReuseSlot) {
+            bitmap
+        } else {
+            old_bitmap
         };
         let fits = bitmap.count_ones() as usize + added.len() <= ENTRIES
             && (occupied.count_ones() as usize) + added.len() <= ENTRIES
@@ -270,9 +271,10 @@ impl<'a> Merge<'a> {
         let appends = is_last && added.iter().all(|entry| Some(&entry.key) > last_old.as_ref());
         all.extend(added);
         all.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-        let per_leaf = match appends || all.len() <= ENTRIES {
-            true => ENTRIES,
-            false => SPLIT_ENTRIES,
+        let per_leaf = if appends || all.len() <= ENTRIES {
+            ENTRIES
+        } else {
+            SPLIT_ENTRIES
         };
         self.write_leaves(&all, per_leaf)
     }
@@ -292,9 +294,10 @@ impl<'a> Merge<'a> {
         if !is_of_entry {
             return Err(Damage::entry(leaf.place().offset));
         }
-        match record.head.store.get() == self.store {
-            true => Ok(()),
-            false => Err(Damage::store(record.offset)),
+        if record.head.store.get() == self.store {
+            Ok(())
+        } else {
+            Err(Damage::store(record.offset))
         }
     }
 

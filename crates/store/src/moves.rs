@@ -80,10 +80,7 @@ impl StoresState {
     /// Returns the number of records that are copied, or whose pointers are changed, while the committer is
     /// locked once. More of them where a commit holds it during a sync: then each turn takes that long.
     fn moved_at_once(&self) -> usize {
-        match self.shares_fences() {
-            true => 1024,
-            false => 64,
-        }
+        if self.shares_fences() { 1024 } else { 64 }
     }
 
     /// Copies what is needed of segments: of all of them, unless that is more than one fence should cover.
@@ -201,9 +198,10 @@ impl StoresState {
         committer.pending_bytes += bytes;
         copied.bytes += bytes;
         copied.end = Some(committer.log.position());
-        match self.shares_fences() {
-            true => Ok(()),
-            false => self.fence_copies(Some(committer), copied),
+        if self.shares_fences() {
+            Ok(())
+        } else {
+            self.fence_copies(Some(committer), copied)
         }
     }
 

@@ -41,9 +41,10 @@ impl StoresState {
 
     /// Counts bytes that a group of commits has appended.
     pub(crate) fn count_appended(&self, bytes: u64) {
-        match self.is_overfull() {
-            true => self.pace.spend(GAINED_PER_BYTE * bytes),
-            false => self.pace.0.store(0, Ordering::Relaxed),
+        if self.is_overfull() {
+            self.pace.spend(GAINED_PER_BYTE * bytes)
+        } else {
+            self.pace.0.store(0, Ordering::Relaxed)
         }
     }
 

@@ -59,9 +59,10 @@ impl<'a> PageSource<'a> {
     /// Fails unless a page of a kind is in use at this offset.
     pub(crate) fn check(&self, offset: u64, kind: SegmentKind) -> Result<(), Damage> {
         let segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
-        match segments.has_page(offset, kind) || injected(StoreFault::TrustOffsets) {
-            true => Ok(()),
-            false => Err(Damage::offset(offset)),
+        if segments.has_page(offset, kind) || injected(StoreFault::TrustOffsets) {
+            Ok(())
+        } else {
+            Err(Damage::offset(offset))
         }
     }
 }

@@ -65,9 +65,10 @@ impl StoresState {
         let record = RecordRef::load(medium, staged.record).ok_or(Damage::record(staged.record))?;
         let store = &staged.store;
         let mut trees = store.write();
-        let located = match staged.after_staged {
-            true => trees.locate(&self.pages(), &staged.key)?,
-            false => staged.located,
+        let located = if staged.after_staged {
+            trees.locate(&self.pages(), &staged.key)?
+        } else {
+            staged.located
         };
         if let Some(old) = &located {
             self.supersede(snapshots, &old.record, &record)?;

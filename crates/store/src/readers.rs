@@ -102,12 +102,11 @@ impl StoresState {
         // A reader pins its commit before it stops opening.
         let is_opening = !self.slab.pinned(OPENING..OPENING + 1)?.is_empty();
         let pinned = self.slab.pinned(OPENING + 1..Slab::PINS)?;
-        let opening_since = match is_opening {
-            true => Some(before.opening_since.unwrap_or(committer.readers_since)),
-            false => {
-                committer.readers_since = committer.commit;
-                None
-            }
+        let opening_since = if is_opening {
+            Some(before.opening_since.unwrap_or(committer.readers_since))
+        } else {
+            committer.readers_since = committer.commit;
+            None
         };
         // What was seen of an earlier writer is gone.
         let commits = pinned

@@ -88,9 +88,10 @@ impl StoreReads {
         }
         let below = self.ranges.partition_point(|range| !range.is_above(key));
         let range = below.checked_sub(1).map(|at| &self.ranges[at]);
-        match range.is_some_and(|range| range.contains(key)) && !injected(StoreFault::SkipRanges) {
-            true => Err(self.range_conflict()),
-            false => Ok(()),
+        if range.is_some_and(|range| range.contains(key)) && !injected(StoreFault::SkipRanges) {
+            Err(self.range_conflict())
+        } else {
+            Ok(())
         }
     }
 
@@ -106,9 +107,10 @@ impl StoreReads {
             return Err(self.key_conflict(key));
         }
         let overlaps = self.ranges.iter().any(|read| read.overlaps(range));
-        match overlaps && !injected(StoreFault::SkipRanges) {
-            true => Err(self.range_conflict()),
-            false => Ok(()),
+        if overlaps && !injected(StoreFault::SkipRanges) {
+            Err(self.range_conflict())
+        } else {
+            Ok(())
         }
     }
 }
@@ -163,9 +165,10 @@ impl ReadSet {
 
     /// Fails if the newest commit that wrote a key is not one that the snapshot sees.
     fn compare_commit(&self, reads: &StoreReads, key: &[u8], commit: u64) -> Result<()> {
-        match commit > self.since && !injected(StoreFault::SkipValidation) {
-            true => Err(reads.key_conflict(key)),
-            false => Ok(()),
+        if commit > self.since && !injected(StoreFault::SkipValidation) {
+            Err(reads.key_conflict(key))
+        } else {
+            Ok(())
         }
     }
 }

@@ -45,9 +45,10 @@ impl Merge<'_> {
             Children::Leaves(leaves) => {
                 let mut pages = Vec::with_capacity(leaves.len());
                 for leaf in leaves {
-                    pages.push(match is_in(leaving, *leaf) {
-                        true => self.copy_leaf(*leaf)?,
-                        false => *leaf,
+                    pages.push(if is_in(leaving, *leaf) {
+                        self.copy_leaf(*leaf)?
+                    } else {
+                        *leaf
                     });
                 }
                 let has_changed = pages != *leaves;

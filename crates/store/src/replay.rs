@@ -67,12 +67,11 @@ impl StoresState {
                     newest: None,
                     copies: Vec::new(),
                 });
-                match frame.is_moved() {
-                    true => self.replay_moved(key, record)?,
-                    false => {
-                        self.replay_record(key, record)?;
-                        committer.pending_records += 1;
-                    }
+                if frame.is_moved() {
+                    self.replay_moved(key, record)?
+                } else {
+                    self.replay_record(key, record)?;
+                    committer.pending_records += 1;
                 }
             }
         }

@@ -58,9 +58,10 @@ impl SegmentClaim {
     /// Returns the claim of a batch.
     pub(crate) fn for_batch(ops: &[BatchOp]) -> Self {
         let is_value = |op: &BatchOp| matches!(op, BatchOp::Put { .. } | BatchOp::Merge { .. });
-        match ops.iter().any(is_value) {
-            true => Self::Values,
-            false => Self::Deletions,
+        if ops.iter().any(is_value) {
+            Self::Values
+        } else {
+            Self::Deletions
         }
     }
 }
@@ -84,9 +85,10 @@ fn bounds(ops: &[BatchOp]) -> (u64, u64) {
             least += bytes as u64;
         }
         // Large values are cut into chunks, each with the key.
-        most = match is_known && bytes < CHUNK {
-            true => most + (bytes + RECORD_BYTES) as u64,
-            false => SEGMENT,
+        most = if is_known && bytes < CHUNK {
+            most + (bytes + RECORD_BYTES) as u64
+        } else {
+            SEGMENT
         };
     }
     (least, most)
@@ -188,9 +190,10 @@ impl StoresState {
         }
         let kept = self.kept_by(committer, claim);
         let more = least.saturating_sub(left);
-        match more > 0 && self.free_segments() < kept + more.div_ceil(SEGMENT) {
-            true => Err(self.no_room()),
-            false => Ok(kept),
+        if more > 0 && self.free_segments() < kept + more.div_ceil(SEGMENT) {
+            Err(self.no_room())
+        } else {
+            Ok(kept)
         }
     }
 
@@ -258,19 +261,21 @@ impl StoresState {
         self.note_full(&refused);
         self.work.notify_all();
         // The keeper empties segments, and values can wait for that.
-        match claim == SegmentClaim::Values && self.options.background {
-            true => self.wait_for_checkpoint(),
-            false => self.gain_segments(claim, before)?,
+        if claim == SegmentClaim::Values && self.options.background {
+            self.wait_for_checkpoint()
+        } else {
+            self.gain_segments(claim, before)?
         }
         let free = self.free_segments();
         // A checkpoint leaves less to do for the next one.
         let has_room = free > self.kept_by(&self.committer(), claim) && *attempts <= GAINS;
-        match free > before || has_room {
-            true => Ok(()),
-            false => Err(match refused {
+        if free > before || has_room {
+            Ok(())
+        } else {
+            Err(match refused {
                 PoolError::DiskFull { .. } => error,
                 refused => refused.into(),
-            }),
+            })
         }
     }
 

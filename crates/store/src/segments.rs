@@ -333,9 +333,10 @@ impl Segments {
         };
         self.changed.insert(segment);
         let kept = self.kept.entry(segment).or_default();
-        *kept = match is_kept {
-            true => *kept + len,
-            false => kept.saturating_sub(len),
+        *kept = if is_kept {
+            *kept + len
+        } else {
+            kept.saturating_sub(len)
         };
     }
 

@@ -98,12 +98,11 @@ impl Snapshots {
 
     /// Sets the readers beside the writer. Returns the versions that nobody sees any more.
     pub(crate) fn set_readers(&mut self, readers: ReaderPins) -> Vec<KeptVersion> {
-        match self.readers == readers {
-            true => Vec::new(),
-            false => {
-                self.readers = readers;
-                self.drop_unseen()
-            }
+        if self.readers == readers {
+            Vec::new()
+        } else {
+            self.readers = readers;
+            self.drop_unseen()
         }
     }
 

@@ -134,9 +134,10 @@ impl SortingLoader {
             value,
         };
         if matches!(self.phase, LoadPhase::Direct) {
-            match self.loader.last_key().is_some_and(|last| key < last) {
-                true => self.spill()?,
-                false => return load(&mut self.loader, &pair),
+            if self.loader.last_key().is_some_and(|last| key < last) {
+                self.spill()?
+            } else {
+                return load(&mut self.loader, &pair);
             }
         }
         if self.window().is_full_for(&pair) {
@@ -151,13 +152,12 @@ impl SortingLoader {
 
     /// Adds a pair that came right after the change to direct loading.
     fn push_again(&mut self, pair: &NumberedPair<'_>) -> Result<()> {
-        match self.loader.last_key().is_some_and(|last| pair.key < last) {
-            true => {
-                self.spill()?;
-                self.window().push(pair);
-                Ok(())
-            }
-            false => load(&mut self.loader, pair),
+        if self.loader.last_key().is_some_and(|last| pair.key < last) {
+            self.spill()?;
+            self.window().push(pair);
+            Ok(())
+        } else {
+            load(&mut self.loader, pair)
         }
     }
 
@@ -250,9 +250,10 @@ impl SortingLoader {
                 load_from(&mut self.loader, newer, rest)?;
             }
             LoadPhase::Spilling(sorter) => {
-                let loaded = match self.loader.is_empty() {
-                    true => None,
-                    false => Some(PairSource::loaded(self.loader.restart()?)),
+                let loaded = if self.loader.is_empty() {
+                    None
+                } else {
+                    Some(PairSource::loaded(self.loader.restart()?))
                 };
                 let mut sorted = sorter.sorted_with(loaded);
                 while let Some(pair) = sorted.next()? {
@@ -265,9 +266,10 @@ impl SortingLoader {
             }
         }
         self.phase = LoadPhase::Direct;
-        match cancel.load(Ordering::Relaxed) {
-            true => Err(StoreError::Cancelled),
-            false => self.loader.finish(),
+        if cancel.load(Ordering::Relaxed) {
+            Err(StoreError::Cancelled)
+        } else {
+            self.loader.finish()
         }
     }
 }

@@ -189,11 +189,12 @@ impl StoreState {
     /// Fails if nothing can be committed to the store.
     pub(crate) fn takes_commits(&self, stores: &StoresState) -> Result<()> {
         self.is_one_of(stores)?;
-        match self.retired.load(Ordering::Acquire) {
-            true => Err(StoreError::Dropped {
+        if self.retired.load(Ordering::Acquire) {
+            Err(StoreError::Dropped {
                 name: self.name.clone(),
-            }),
-            false => Ok(()),
+            })
+        } else {
+            Ok(())
         }
     }
 
@@ -204,11 +205,12 @@ impl StoreState {
                 store: self.name.clone(),
             });
         }
-        match self.dropped.load(Ordering::Acquire) {
-            true => Err(StoreError::Dropped {
+        if self.dropped.load(Ordering::Acquire) {
+            Err(StoreError::Dropped {
                 name: self.name.clone(),
-            }),
-            false => Ok(()),
+            })
+        } else {
+            Ok(())
         }
     }
 }
@@ -316,12 +318,11 @@ impl StoresState {
     /// Returns what the trees are read from.
     #[inline]
     pub(crate) fn pages(&self) -> PageSource<'_> {
-        match self.slab.is_read_only() {
-            false => PageSource::of_writer(&self.slab, &self.segments),
-            true => {
-                let checkpoint = self.frozen.load(Ordering::Acquire);
-                PageSource::of_reader(&self.slab, &self.segments, checkpoint)
-            }
+        if self.slab.is_read_only() {
+            let checkpoint = self.frozen.load(Ordering::Acquire);
+            PageSource::of_reader(&self.slab, &self.segments, checkpoint)
+        } else {
+            PageSource::of_writer(&self.slab, &self.segments)
         }
     }
 
@@ -472,9 +473,10 @@ impl StoresState {
             arena.keep_last(end, &span.value);
         }
         let value = start..arena.used();
-        match value.len() == len {
-            true => Ok(value),
-            false => Err(Damage::record(record.offset)),
+        if value.len() == len {
+            Ok(value)
+        } else {
+            Err(Damage::record(record.offset))
         }
     }
 

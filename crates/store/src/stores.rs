@@ -83,9 +83,10 @@ impl Stores {
     pub fn open_with(pool: &Pool, options: StoresOptions) -> Result<Self> {
         let state = recover::open(pool, options)?;
         state.fill_reserve();
-        let keeper = match state.options.background {
-            true => Some(keeper::start(&state).map_err(|source| StoreError::Thread { source })?),
-            false => None,
+        let keeper = if state.options.background {
+            Some(keeper::start(&state).map_err(|source| StoreError::Thread { source })?)
+        } else {
+            None
         };
         Ok(Self {
             handle: Arc::new(StoresHandle::new(state, keeper)),
@@ -289,9 +290,10 @@ impl Stores {
     /// [`DiskFull`](halocline_pool::PoolError::DiskFull): nothing has changed. [`StoreError::Media`],
     /// [`StoreError::Poisoned`]: it is unknown what is durable.
     pub fn write(&self, batch: WriteBatch) -> Result<()> {
-        match batch.uses_reserve {
-            true => self.state().commit(batch.ops, None, SegmentClaim::All),
-            false => self.handle.commit(batch.ops, None),
+        if batch.uses_reserve {
+            self.state().commit(batch.ops, None, SegmentClaim::All)
+        } else {
+            self.handle.commit(batch.ops, None)
         }
         .map(|_| ())
     }
@@ -354,11 +356,12 @@ impl Stores {
 
 /// Fails if a name cannot be one of a store.
 pub(crate) fn check_name(name: &str) -> Result<()> {
-    match name.is_empty() || name.len() > 255 || name.chars().any(char::is_control) {
-        true => Err(StoreError::InvalidName {
+    if name.is_empty() || name.len() > 255 || name.chars().any(char::is_control) {
+        Err(StoreError::InvalidName {
             name: name.to_owned(),
-        }),
-        false => Ok(()),
+        })
+    } else {
+        Ok(())
     }
 }
 

@@ -173,12 +173,11 @@ impl StoreTransaction {
         if !of_store.reads_all {
             of_store.ranges.push(Arc::clone(&read));
         }
-        let writes: Vec<_> = match range.is_empty() {
-            true => Vec::new(),
-            false => {
-                let writes = of_store.writes.range::<[u8], _>(range.bounds());
-                writes.map(|(key, value)| (key.clone(), value.clone())).collect()
-            }
+        let writes: Vec<_> = if range.is_empty() {
+            Vec::new()
+        } else {
+            let writes = of_store.writes.range::<[u8], _>(range.bounds());
+            writes.map(|(key, value)| (key.clone(), value.clone())).collect()
         };
         TransactionScan {
             stored: Scan::new(self.snapshot.clone(), store, range.clone()),

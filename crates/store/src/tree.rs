@@ -209,9 +209,10 @@ impl Tree {
             return Err(Damage::store(record.offset));
         }
         let is_of_key = found.is_some_and(|(at, ..)| copy.is_entry_of(at, contents.key()));
-        match is_of_key && !copy.entries().any(is_twice) {
-            true => Ok(()),
-            false => Err(Damage::entry(leaf)),
+        if is_of_key && !copy.entries().any(is_twice) {
+            Ok(())
+        } else {
+            Err(Damage::entry(leaf))
         }
     }
 

@@ -74,9 +74,10 @@ fn a_check_can_be_cancelled() {
             calls += 1;
             // No lock is held: the function may write.
             store.put("during", "a check").unwrap();
-            match progress.keys > 100 {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+            if progress.keys > 100 {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
             }
         })
         .unwrap();

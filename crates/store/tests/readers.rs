@@ -36,9 +36,10 @@ fn open_reader(path: &Path) -> Stores {
 
 fn contents(store: &Store, snapshot: &StoreSnapshot, backward: bool) -> Result<Model, StoreError> {
     let scan = snapshot.scan::<Vec<u8>>(store, ..);
-    match backward {
-        true => scan.rev().collect(),
-        false => scan.collect(),
+    if backward {
+        scan.rev().collect()
+    } else {
+        scan.collect()
     }
 }
 

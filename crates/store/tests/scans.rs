@@ -94,9 +94,10 @@ fn compare(rng: &mut StdRng, mut scan: Scan, mut expected: VecDeque<(Vec<u8>, Ve
     let stop = rng.random_range(0..600);
     for count in 0..stop {
         let is_back = rng.random_bool(moves.from_back);
-        let wanted = match is_back {
-            false => expected.pop_front(),
-            true => expected.pop_back(),
+        let wanted = if is_back {
+            expected.pop_back()
+        } else {
+            expected.pop_front()
         };
         let is_as_wanted = if rng.random_bool(moves.owned) {
             let found = if is_back { scan.next_back() } else { scan.next() };

@@ -58,12 +58,13 @@ pub fn listen() {
         runtime.block_on(async {
             let mut late = false;
             loop {
-                let received = match late {
-                    false => signals.recv().await,
-                    true => match timeout(EXIT_DELAY, signals.recv()).await {
+                let received = if late {
+                    match timeout(EXIT_DELAY, signals.recv()).await {
                         Ok(received) => received,
                         Err(_) => exit(),
-                    },
+                    }
+                } else {
+                    signals.recv().await
                 };
                 if received.is_none() {
                     return;

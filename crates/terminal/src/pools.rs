@@ -55,12 +55,11 @@ pub fn open_or_create(
     options: &PoolOptions,
     medium: Option<&EmulatedSpec>,
 ) -> Result<OpenedPool, TreeError> {
-    let created = match path.exists() {
-        true => None,
-        false => {
-            drop(Pool::create(path, &PoolOptions::default())?);
-            Some(path.to_owned())
-        }
+    let created = if path.exists() {
+        None
+    } else {
+        drop(Pool::create(path, &PoolOptions::default())?);
+        Some(path.to_owned())
     };
     Ok(OpenedPool {
         pool: open(path, options, medium)?,

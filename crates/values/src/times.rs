@@ -234,9 +234,10 @@ pub fn read(text: &str, to: &DataType, zone: Option<Tz>) -> Option<i128> {
         }
     }
     let clock = read(clock)?;
-    match is_zoned(to) {
-        true => instant(clock, zone),
-        false => Some(clock),
+    if is_zoned(to) {
+        instant(clock, zone)
+    } else {
+        Some(clock)
     }
 }
 

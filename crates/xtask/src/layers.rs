@@ -21,12 +21,13 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
         let manifest = root.join("crates").join(&name).join("Cargo.toml");
         found.extend(wrong(&name, &read(&manifest)?, &crates));
     }
-    match found.is_empty() {
-        true => Ok(()),
-        false => Err(format!(
+    if found.is_empty() {
+        Ok(())
+    } else {
+        Err(format!(
             "the order of the crates is broken; move what is shared down, or change the list in docs/architecture.md:\n{}",
             found.join("\n")
-        )),
+        ))
     }
 }
 

@@ -89,9 +89,10 @@ pub(crate) fn check(root: &Path) -> Result<(), String> {
     let errors: Vec<String> = broken
         .map(|(rule, found)| format!("{rule}:\n{}", found.join("\n")))
         .collect();
-    match errors.is_empty() {
-        true => Ok(()),
-        false => Err(errors.join("\n")),
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(errors.join("\n"))
     }
 }
 

@@ -50,12 +50,13 @@ impl Report {
             None => None,
         };
         let directory = arguments.dir.display();
-        let (on, medium) = match disk::is_tmpfs(&arguments.dir)? {
-            true => ("dax", format!("file in {directory}, taken for DAX")),
-            false => (
+        let (on, medium) = if disk::is_tmpfs(&arguments.dir)? {
+            ("dax", format!("file in {directory}, taken for DAX"))
+        } else {
+            (
                 "page-cache",
                 format!("file in {directory}, synced by each commit"),
-            ),
+            )
         };
         let mut base = Config::new();
         for (name, value) in [

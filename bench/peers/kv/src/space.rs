@@ -77,9 +77,10 @@ fn measure(
     let store = system.open(directory.path())?;
     let records = arguments.records;
     fixture::load(&*store, records, bytes)?;
-    let reader = match with_reader {
-        true => Some(store.reader()?),
-        false => None,
+    let reader = if with_reader {
+        Some(store.reader()?)
+    } else {
+        None
     };
     let mut rng = SplitMix64::new(arguments.seed);
     let writes = records * options.rounds;

@@ -120,9 +120,10 @@ struct Cancellable<'a, T> {
 
 impl<T> Cancellable<'_, T> {
     fn check(&self) -> Result<&T, CliError> {
-        match self.cancel.load(Ordering::Relaxed) {
-            true => Err(CliError::Interrupted),
-            false => Ok(&self.target),
+        if self.cancel.load(Ordering::Relaxed) {
+            Err(CliError::Interrupted)
+        } else {
+            Ok(&self.target)
         }
     }
 }

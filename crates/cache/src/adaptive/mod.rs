@@ -213,9 +213,10 @@ impl AdaptiveSelector {
             .fold(f64::INFINITY, |best, (_, time)| best.min(*time));
         let close = medians.iter().find(|(_, time)| time * (1.0 - TOLERANCE) <= best);
         let Some(&(strategy, _)) = close else { return };
-        state.validity = match state.best == Some(strategy) {
-            true => (2 * state.validity).min(MAX_VALIDITY),
-            false => VALIDITY,
+        state.validity = if state.best == Some(strategy) {
+            (2 * state.validity).min(MAX_VALIDITY)
+        } else {
+            VALIDITY
         };
         state.best = Some(strategy);
         self.left.store(state.total * state.validity, Relaxed);

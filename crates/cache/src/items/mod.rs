@@ -254,9 +254,10 @@ impl<V> ItemWrite<'_, V> {
     pub fn replace(mut self, value: impl FnOnce() -> (Arc<V>, usize)) {
         let mut shard = self.cache.shard(self.hash);
         let is_only = |begun| self.cache.marks.is_only(self.hash, begun);
-        match self.begun.is_some_and(is_only) {
-            true => shard.replace(self.hash, self.key, value),
-            false => shard.remove(self.hash, self.key),
+        if self.begun.is_some_and(is_only) {
+            shard.replace(self.hash, self.key, value)
+        } else {
+            shard.remove(self.hash, self.key)
         }
         drop(shard);
         self.is_settled = true;

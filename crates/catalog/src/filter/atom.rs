@@ -157,9 +157,10 @@ fn one_of_few(list: &InList, codes: &CodeDomain<'_>) -> Option<Truth> {
         let Expr::Literal(value, _) = item else {
             return None;
         };
-        let one = match value.is_null() {
-            true => Truth::unknown(),
-            false => probe::monotone(&list.expr, Operator::Eq, value, codes)?,
+        let one = if value.is_null() {
+            Truth::unknown()
+        } else {
+            probe::monotone(&list.expr, Operator::Eq, value, codes)?
         };
         any = any.or(&one);
     }

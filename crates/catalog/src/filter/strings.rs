@@ -31,10 +31,7 @@ impl StringTruth {
     }
 
     fn negated_if(self, negated: bool) -> Self {
-        match negated {
-            true => self.not(),
-            false => self,
-        }
+        if negated { self.not() } else { self }
     }
 
     fn not(self) -> Self {

@@ -238,14 +238,15 @@ impl IndexPlacement {
         if self.makes {
             self.placements.trees.remove(index.name());
         }
-        let kept = match wait {
-            true => Some(
+        let kept = if wait {
+            Some(
                 self.placements
                     .kept
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner),
-            ),
-            false => self.placements.try_kept(),
+            )
+        } else {
+            self.placements.try_kept()
         };
         let now = || self.placed().unwrap_or_else(|| Arc::clone(index));
         let Some(mut kept) = kept else {

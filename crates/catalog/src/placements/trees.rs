@@ -219,18 +219,20 @@ impl IndexPlacement {
             return self.attach(index, table).unwrap_or_else(now);
         }
         // Drops copies from the time when the index was stored; they would count towards the budget for ever.
-        let copies = match wait {
-            true => Some(lock(&self.placements.kept)),
-            false => self.placements.try_kept(),
+        let copies = if wait {
+            Some(lock(&self.placements.kept))
+        } else {
+            self.placements.try_kept()
         };
         match copies {
             Some(mut copies) => drop(copies.remove(index.name())),
             None => return now(),
         }
         let entry = self.placements.trees.entry(index.name());
-        let kept = match wait {
-            true => Some(lock(&entry.kept)),
-            false => try_lock(&entry.kept),
+        let kept = if wait {
+            Some(lock(&entry.kept))
+        } else {
+            try_lock(&entry.kept)
         };
         let Some(mut kept) = kept else { return now() };
         if !self.is_due(index) {

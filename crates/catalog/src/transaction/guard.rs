@@ -449,12 +449,13 @@ impl TransactionGuard {
     ) -> Result<Transaction, EngineError> {
         let locked = Transaction::begin(engine, what, wait, cancel).and_then(|transaction| {
             let rewrites = engine.rewrites.lock().unwrap_or_else(PoisonError::into_inner);
-            match read
+            if read
                 .as_ref()
                 .is_none_or(|read| rewrites.are_equal(read, transaction.base()))
             {
-                true => Ok(transaction),
-                false => Err(EngineError::ChangedSinceRead),
+                Ok(transaction)
+            } else {
+                Err(EngineError::ChangedSinceRead)
             }
         });
         if locked.is_err() {

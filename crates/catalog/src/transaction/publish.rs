@@ -55,9 +55,10 @@ impl Transaction {
         if delta.live_rows() > 0 {
             let mut writer = TableWriter::append(&self.txn, name, self.engine.table_options())?;
             for (start, batch) in delta.batches() {
-                let live = match self.engine.tuning.injected(EngineFault::FoldGoneRows) {
-                    true => RecordBatch::clone(batch),
-                    false => live_rows(&delta, *start, batch)?,
+                let live = if self.engine.tuning.injected(EngineFault::FoldGoneRows) {
+                    RecordBatch::clone(batch)
+                } else {
+                    live_rows(&delta, *start, batch)?
                 };
                 writer.write(&live)?;
             }
@@ -100,9 +101,10 @@ impl Transaction {
             .tables()
             .flat_map(|(uid, delta)| delta.changes().map(move |change| (uid, change)))
             .collect();
-        match changes.is_empty() || self.engine.tuning.injected(EngineFault::ForgetUnfolded) {
-            true => Ok(Vec::new()),
-            false => Ok(vec![encode(&changes)?]),
+        if changes.is_empty() || self.engine.tuning.injected(EngineFault::ForgetUnfolded) {
+            Ok(Vec::new())
+        } else {
+            Ok(vec![encode(&changes)?])
         }
     }
 

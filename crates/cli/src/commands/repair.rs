@@ -63,17 +63,18 @@ fn announce(plan: &RepairPlan) -> Result<(), CliError> {
     for problem in &report.logs {
         writeln!(out, "damaged: {problem}")?;
     }
-    match report.lost_changes() {
-        true => writeln!(
+    if report.lost_changes() {
+        writeln!(
             out,
             "generation {} cannot be kept; the newest that can is {}: all that was published since is lost",
             report.newest, report.kept
-        )?,
-        false => writeln!(
+        )?
+    } else {
+        writeln!(
             out,
             "generation {} is kept; nothing that was published is given up",
             report.kept
-        )?,
+        )?
     }
     Ok(())
 }

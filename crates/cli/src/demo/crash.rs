@@ -103,13 +103,14 @@ fn verified(database: &Database, acknowledged: u64) -> Result<u64, CliError> {
     let counts = numbers(&lines);
     let complete = matches!(counts[..], [count, distinct, 1, last]
         if count == distinct && count == last && count >= acknowledged && count.is_multiple_of(ROWS));
-    match complete {
-        true => Ok(counts[0]),
-        false => Err(CliError::failed(format!(
+    if complete {
+        Ok(counts[0])
+    } else {
+        Err(CliError::failed(format!(
             "rows 1 to {acknowledged} were acknowledged before the kill, but count, distinct count, first and \
              last row are {}",
             lines.join("; ")
-        ))),
+        )))
     }
 }
 

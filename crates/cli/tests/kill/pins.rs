@@ -64,12 +64,13 @@ impl Pins {
         }
         let named: u64 = extents.iter().map(|(_, len)| len).sum();
         let file = fs::metadata(home.path("p")).unwrap().len();
-        match file <= 2 * named + FIXED_BYTES {
-            true => Ok(()),
-            false => Err(format!(
+        if file <= 2 * named + FIXED_BYTES {
+            Ok(())
+        } else {
+            Err(format!(
                 "the file has {file} bytes, {named} are in use or pinned by {} readers",
                 self.pins.len()
-            )),
+            ))
         }
     }
 }

@@ -177,10 +177,11 @@ impl ChunkPredicate {
     pub(crate) fn matches<L: Lane>(&self, values: Values<'_, L>, scratch: &mut [u64]) -> BlockMask {
         if let Self::Within { lo, hi } = self {
             let most = L::truncate(u64::MAX).widen();
-            return match *lo <= most {
-                true => kernel::within(values, L::truncate(*lo), L::truncate((*hi).min(most) - lo)),
+            return if *lo <= most {
+                kernel::within(values, L::truncate(*lo), L::truncate((*hi).min(most) - lo))
+            } else {
                 // No value of the lane reaches `lo`.
-                false => [0; BLOCK / 64],
+                [0; BLOCK / 64]
             };
         }
         let (room, keep) = (kernel::lanes::<L>(scratch), &mut [1; BLOCK]);

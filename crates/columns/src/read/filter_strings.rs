@@ -186,9 +186,10 @@ impl Column {
                 0 => 0.0,
                 _ => predicate.share(entry.min, entry.max, values),
             };
-            let nulls = match predicate.matches(None) {
-                true => f64::from(entry.nulls),
-                false => 0.0,
+            let nulls = if predicate.matches(None) {
+                f64::from(entry.nulls)
+            } else {
+                0.0
             };
             of_values * values as f64 + nulls
         };

@@ -63,8 +63,9 @@ fn keep_some(
     block: usize,
     mask: &mut BlockMask,
 ) -> Result<()> {
-    match mask.iter().any(|word| *word != 0) {
-        true => filter.keep(chunk, block, mask),
-        false => Ok(()),
+    if mask.iter().any(|word| *word != 0) {
+        filter.keep(chunk, block, mask)
+    } else {
+        Ok(())
     }
 }

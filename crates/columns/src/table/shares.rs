@@ -72,9 +72,10 @@ fn row_bytes(physical: Physical, array: &dyn Array) -> (usize, usize) {
         // A list of the distinct values and positions in it, and what is encoded.
         return (12, 24);
     }
-    let strings = match may_be_wide(array.data_type()) {
-        true => WIDE_BYTES,
-        false => string_bytes(array) / array.len().max(1),
+    let strings = if may_be_wide(array.data_type()) {
+        WIDE_BYTES
+    } else {
+        string_bytes(array) / array.len().max(1)
     };
     // Vectors grow by doubling; encoding compresses into one and copies into another.
     (8 + 2 * strings, 24 + 3 * strings)

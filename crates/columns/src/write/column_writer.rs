@@ -168,9 +168,10 @@ impl ColumnWriter {
                     .for_each(|&key| self.sketch.add_key(key)),
                 Some(nulls) => {
                     for (i, valid) in nulls.iter().enumerate() {
-                        match valid {
-                            true => self.sketch.add_key(pending.keys[start + i]),
-                            false => pending.nulls.push((start + i) as u32),
+                        if valid {
+                            self.sketch.add_key(pending.keys[start + i])
+                        } else {
+                            pending.nulls.push((start + i) as u32)
                         }
                     }
                 }
@@ -421,8 +422,9 @@ impl ColumnWriter {
 /// Counts a string, or a decimal that is stored as one.
 #[inline]
 fn sketch_string(sketch: &mut DistinctSketch, field: &Field, value: &[u8]) {
-    match may_be_wide(field.data_type()) {
-        true => sketch.add_wide_decimal(value),
-        false => sketch.add_string(value),
+    if may_be_wide(field.data_type()) {
+        sketch.add_wide_decimal(value)
+    } else {
+        sketch.add_string(value)
     }
 }

@@ -123,13 +123,14 @@ fn apply(txn: &Txn, model: &mut Model, change: &Change, segment_rows: u64) {
             model.truncate();
         }
         Change::Compact { everything } => {
-            let policy = match everything {
-                true => CompactionPolicy::everything(),
-                false => CompactionPolicy {
+            let policy = if everything {
+                CompactionPolicy::everything()
+            } else {
+                CompactionPolicy {
                     small_rows: 500,
                     fanout: 2,
                     ..CompactionPolicy::default()
-                },
+                }
             };
             let mut options = MergeOptions::default();
             (options.chunk_rows, options.memory, options.segment_rows) = (1024, 1 << 16, segment_rows);

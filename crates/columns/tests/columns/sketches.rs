@@ -151,9 +151,10 @@ fn sketches_depend_on_the_values_only() {
         let mut writer = TableWriter::new(&txn, "t", batch.schema(), options).expect("storable");
         let starts: Vec<usize> = (0..ROWS as usize).step_by(1000).collect();
         let write = |start: &usize| writer.write(&batch.slice(*start, 1000)).expect("written");
-        match reverse {
-            true => starts.iter().rev().for_each(write),
-            false => starts.iter().for_each(write),
+        if reverse {
+            starts.iter().rev().for_each(write)
+        } else {
+            starts.iter().for_each(write)
         }
         writer.finish().expect("finished");
         merged(&open(&txn))

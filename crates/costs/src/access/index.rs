@@ -42,10 +42,7 @@ impl SegmentSelection {
 
 /// Returns the cost of aggregating rows that an index finds, in addition to that of a scan's own loop.
 pub fn aggregate(aggregates: bool) -> f64 {
-    match aggregates {
-        true => nanoseconds::AGGREGATE,
-        false => 0.0,
-    }
+    if aggregates { nanoseconds::AGGREGATE } else { 0.0 }
 }
 
 #[cfg(test)]

@@ -124,9 +124,10 @@ impl ExpectedReads {
         let (_, apart) = nanoseconds::ELF_LIST;
         // Lists that lie apart from the one before are anywhere; rows take their share of the bytes.
         let visited = pages * (1.0 - (-apart * selection.lists / pages).exp());
-        let yielded = match selection.is_clustered {
-            true => 0.0,
-            false => pages * selection.rows / rows.max(1) as f64,
+        let yielded = if selection.is_clustered {
+            0.0
+        } else {
+            pages * selection.rows / rows.max(1) as f64
         };
         let touched = (visited + yielded).min(pages);
         let scattered = device.map_or(0.0, |device| {

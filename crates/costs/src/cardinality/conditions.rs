@@ -97,9 +97,10 @@ pub fn null(column: Option<&ColumnEstimate>) -> f64 {
 /// Returns the share of the rows for which one of two conditions is true. Conditions on the same column
 /// select different values of it, as a rule; others are independent.
 pub fn either(a: f64, b: f64, same_column: bool) -> f64 {
-    match same_column {
-        true => (a + b).min(1.0),
-        false => a + b - a * b,
+    if same_column {
+        (a + b).min(1.0)
+    } else {
+        a + b - a * b
     }
 }
 

@@ -107,9 +107,10 @@ impl JoinCardinality {
             if keys.is_empty() {
                 continue;
             }
-            rows /= match keys.len() == edge.keys.len() {
-                true => edge.domain,
-                false => domain(&self.relations, edge.relations, keys.iter().copied()),
+            rows /= if keys.len() == edge.keys.len() {
+                edge.domain
+            } else {
+                domain(&self.relations, edge.relations, keys.iter().copied())
             };
             for class in keys.iter().map(|(class, _, _)| *class).collect::<Vec<_>>() {
                 let (a, b) = (root(&united[class], a), root(&united[class], b));

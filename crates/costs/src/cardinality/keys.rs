@@ -54,13 +54,15 @@ pub fn semi_selectivity(
     };
     let found = combinations(inner_keys, inner.rows, |key| key.distinct);
     let sought = combinations(outer_keys, outer.base_rows, |key| key.domain);
-    let share = match inner.rows < 0.5 {
-        true => 0.0,
-        false => (found / sought).min(1.0),
+    let share = if inner.rows < 0.5 {
+        0.0
+    } else {
+        (found / sought).min(1.0)
     };
-    match anti {
-        true => (1.0 - share).max(MIN_ANTI_SHARE),
-        false => share,
+    if anti {
+        (1.0 - share).max(MIN_ANTI_SHARE)
+    } else {
+        share
     }
 }
 

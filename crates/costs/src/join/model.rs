@@ -91,12 +91,11 @@ impl Terms<'_> {
     }
 
     fn hybrid(&self, fits: bool) -> JoinEstimate {
-        match fits {
-            true => self.hash(JoinAlgorithm::Hybrid),
-            false => {
-                let resident = (self.memory * RESIDENT_SHARE / self.table().max(1.0)).min(1.0);
-                self.partly_spilled(JoinAlgorithm::Hybrid, resident)
-            }
+        if fits {
+            self.hash(JoinAlgorithm::Hybrid)
+        } else {
+            let resident = (self.memory * RESIDENT_SHARE / self.table().max(1.0)).min(1.0);
+            self.partly_spilled(JoinAlgorithm::Hybrid, resident)
         }
     }
 
@@ -149,9 +148,10 @@ impl Terms<'_> {
         };
         let column = row / (columns + 1) as f64;
         let bytes = self.build * column;
-        let read = match stored {
-            true => self.medium.slow_read(bytes, column, self.threads),
-            false => self.medium.dram_read(bytes),
+        let read = if stored {
+            self.medium.slow_read(bytes, column, self.threads)
+        } else {
+            self.medium.dram_read(bytes)
         };
         let values = self.probe * self.size.matching * columns as f64;
         let work = JoinWork {
@@ -172,9 +172,10 @@ impl Terms<'_> {
         );
         // Random reads are waited for, all of them at a time that the core has outstanding.
         let waited = values * read / self.threads as f64;
-        match stored {
-            true => estimate.transfer += waited,
-            false => estimate.compute += waited,
+        if stored {
+            estimate.transfer += waited
+        } else {
+            estimate.compute += waited
         }
         estimate
     }

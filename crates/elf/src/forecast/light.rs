@@ -37,9 +37,10 @@ pub(super) fn distinct_of(rows: f64, sampled: f64, seen: f64) -> f64 {
     let (mut low, mut high) = (seen, rows);
     for _ in 0..50 {
         let middle = (low + high) / 2.0;
-        match expected(middle) < seen {
-            true => low = middle,
-            false => high = middle,
+        if expected(middle) < seen {
+            low = middle
+        } else {
+            high = middle
         }
     }
     high
@@ -86,9 +87,10 @@ fn rate_of(mean: f64) -> f64 {
     let (mut low, mut high) = (0.0_f64, mean);
     for _ in 0..40 {
         let middle = (low + high) / 2.0;
-        match middle / (1.0 - (-middle).exp()) < mean {
-            true => low = middle,
-            false => high = middle,
+        if middle / (1.0 - (-middle).exp()) < mean {
+            low = middle
+        } else {
+            high = middle
         }
     }
     high

@@ -95,9 +95,10 @@ impl Forecast {
         let unbucketed = RecordGeometry::new(rows, max_codes.clone());
         let buckets = Buckets::worth(&unbucketed);
         let tuples = SortedTuples::new(columns, buckets)?;
-        let lists = match tuples.is_in_row_order && sampled > 0 {
-            true => RecordGeometry::clustered(rows, max_codes),
-            false => unbucketed.clone(),
+        let lists = if tuples.is_in_row_order && sampled > 0 {
+            RecordGeometry::clustered(rows, max_codes)
+        } else {
+            unbucketed.clone()
         };
         let bucketed = |geometry: RecordGeometry| match buckets {
             Some(buckets) => geometry.bucketed(buckets),

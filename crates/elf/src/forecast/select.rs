@@ -102,9 +102,10 @@ impl Forecast {
         Estimate {
             rows,
             lists: sum.lists,
-            ranges: match self.is_clustered() {
-                true => sum.ranges.min(rows),
-                false => rows,
+            ranges: if self.is_clustered() {
+                sum.ranges.min(rows)
+            } else {
+                rows
             },
         }
     }
@@ -179,9 +180,10 @@ impl Forecast {
     ) {
         match &self.tree.lists[list] {
             PlannedList::Leaf(rows) => {
-                sum.ranges += match tests.open_from <= depth + 1 {
-                    true => 1.0,
-                    false => self.matches(rows, depth, tests) as f64 * self.tree.scale,
+                sum.ranges += if tests.open_from <= depth + 1 {
+                    1.0
+                } else {
+                    self.matches(rows, depth, tests) as f64 * self.tree.scale
                 };
             }
             PlannedList::Inner { .. } if depth >= tests.open_from => sum.ranges += 1.0,

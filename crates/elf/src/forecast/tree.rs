@@ -85,9 +85,10 @@ impl<'a> TreePlanner<'a> {
             start = end;
         }
         let model = |rows| LightGroups::new(self.geometry, self.tuples, rows, depth + 1, self.tree.scale);
-        let light = match is_even(&light) {
-            true => (light, vec![]),
-            false => light.into_iter().partition(|rows| rows.len() < MIN_MODELLED_ROWS),
+        let light = if is_even(&light) {
+            (light, vec![])
+        } else {
+            light.into_iter().partition(|rows| rows.len() < MIN_MODELLED_ROWS)
         };
         let light = [light.0, light.1].into_iter().filter(|rows| !rows.is_empty());
         let light: Vec<LightGroups> = light.map(model).collect();
@@ -99,9 +100,10 @@ impl<'a> TreePlanner<'a> {
         let link = link_len(bytes);
         let (entries, value_len) = (children.len() as f64 + groups, format.value_len as f64);
         // Positions count from 0 on where that is no larger.
-        let span = match (last as f64 + 1.0) * link <= entries * (link + value_len) {
-            true => last as f64 + 1.0,
-            false => (last - first) as f64 + 1.0,
+        let span = if (last as f64 + 1.0) * link <= entries * (link + value_len) {
+            last as f64 + 1.0
+        } else {
+            (last - first) as f64 + 1.0
         };
         bytes += INNER_HEADER as f64 + base + inner_entries(entries, span, link, value_len);
         self.tree.lists.push(PlannedList::Inner {

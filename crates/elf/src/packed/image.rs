@@ -123,9 +123,10 @@ impl<'a, 'c, B: Bytes> PackedCopier<'a, 'c, B> {
         let old = &self.tree.header.shortcuts;
         let end = self.from as u64 + self.most.min(2 * self.tree.header.len + (1 << 20));
         let direct = || Shortcuts::new(self.tree.geometry(), old.dims(), ShortcutForm::Direct, end);
-        let mut shortcuts = match self.deep {
-            true => direct().unwrap_or_default(),
-            false => old.clone(),
+        let mut shortcuts = if self.deep {
+            direct().unwrap_or_default()
+        } else {
+            old.clone()
         };
         shortcuts.at = self.from;
         shortcuts
@@ -221,9 +222,10 @@ impl<'a, 'c, B: Bytes> PackedCopier<'a, 'c, B> {
         let base_len = self.tree.geometry().base_len;
         let values = leaf.rows * leaf.value_len;
         let split = !self.selection.records && leaf.value_len > 0;
-        let len = match split {
-            true => SPLIT_HEADER + values,
-            false => leaf.end() - at,
+        let len = if split {
+            SPLIT_HEADER + values
+        } else {
+            leaf.end() - at
         };
         self.add((base_len + len) as u64)?;
         let new = self.position() + base_len;

@@ -200,9 +200,10 @@ impl<'t> PlaceCombinations<'t> {
 
     fn add_above(&mut self) {
         let upper = 0..self.tests.len() - 1;
-        self.above = match self.done {
-            true => 0,
-            false => upper.map(|depth| self.code(depth) * self.strides[depth]).sum(),
+        self.above = if self.done {
+            0
+        } else {
+            upper.map(|depth| self.code(depth) * self.strides[depth]).sum()
         };
     }
 }

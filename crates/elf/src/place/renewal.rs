@@ -39,9 +39,10 @@ struct Renewal<'a> {
 
 impl CopyControl for Renewal<'_> {
     fn check(&self) -> Result<()> {
-        match self.caches.stopped.load(Relaxed) {
-            true => Err(ElfError::Cancelled),
-            false => Ok(()),
+        if self.caches.stopped.load(Relaxed) {
+            Err(ElfError::Cancelled)
+        } else {
+            Ok(())
         }
     }
 
@@ -126,9 +127,10 @@ impl Caches {
         let mut not_before = self.renewing();
         let _absent = ListsAbsent(&self.strategies);
         let start = Instant::now();
-        let room = match self.wants_tuples() {
-            true => self.beside_tuples,
-            false => self.budget,
+        let room = if self.wants_tuples() {
+            self.beside_tuples
+        } else {
+            self.budget
         };
         let renewal = Renewal {
             caches: self,

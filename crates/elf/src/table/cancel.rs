@@ -33,9 +33,10 @@ impl<'a> CancellationToken<'a> {
     /// # Errors
     /// [`ElfError::Cancelled`] if the build was cancelled.
     pub(super) fn check(&self) -> Result<()> {
-        match self.is_heard() {
-            true => Err(ElfError::Cancelled),
-            false => Ok(()),
+        if self.is_heard() {
+            Err(ElfError::Cancelled)
+        } else {
+            Ok(())
         }
     }
 }

@@ -136,9 +136,10 @@ impl IndexMeta {
             });
         }
         let columns = table.schema().fields().len();
-        match self.columns.iter().any(|&column| column >= columns) {
-            true => Err(damaged(name, "a column is beyond the table's schema")),
-            false => Ok(()),
+        if self.columns.iter().any(|&column| column >= columns) {
+            Err(damaged(name, "a column is beyond the table's schema"))
+        } else {
+            Ok(())
         }
     }
 

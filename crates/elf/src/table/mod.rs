@@ -131,9 +131,10 @@ impl TableIndex {
         Ok(Self {
             inner: Arc::new(IndexState {
                 name: name.into(),
-                rows: match volatile {
-                    true => table.rows(),
-                    false => segments.iter().map(|segment| segment.elf.rows()).sum(),
+                rows: if volatile {
+                    table.rows()
+                } else {
+                    segments.iter().map(|segment| segment.elf.rows()).sum()
                 },
                 complete: segments.len() == table.segments().len(),
                 stored_bytes: object.bytes(),

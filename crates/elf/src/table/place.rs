@@ -57,12 +57,13 @@ impl TableIndex {
             IndexShare::new(elf, queries, self.dram_share(options.dram, elf))
         });
         // Dictionaries made for the index would also be in DRAM.
-        let with_dictionaries = match self.is_volatile() {
-            true => segments
+        let with_dictionaries = if self.is_volatile() {
+            segments
                 .iter()
                 .map(|segment| segment.elf().placed().dram_bytes)
-                .sum(),
-            false => self.stored_bytes(),
+                .sum()
+        } else {
+            self.stored_bytes()
         };
         let beside = with_dictionaries.saturating_sub(self.segments_size());
         advise(parts.collect::<Result<_>>()?, beside, options)

@@ -72,9 +72,10 @@ pub(crate) async fn advise(
             )));
         }
     };
-    let index = match index.is_volatile() {
-        true => built(&catalog, open).await?,
-        false => index,
+    let index = if index.is_volatile() {
+        built(&catalog, open).await?
+    } else {
+        index
     };
     let (sample, source) = match statements {
         [] => {
@@ -193,9 +194,10 @@ fn of_statements(
 
 /// Describes a medium without its clock, which does not affect the advice.
 fn describe(spec: &EmulatedSpec) -> String {
-    let to = match spec.absolute {
-        true => "times as in its profile",
-        false => "times relative to this host's DRAM",
+    let to = if spec.absolute {
+        "times as in its profile"
+    } else {
+        "times relative to this host's DRAM"
     };
     let cache = spec.cache.bytes() >> 20;
     format!("{}, {to}, below a cache of {cache} MiB", spec.profile.name)
@@ -216,8 +218,9 @@ fn statement_for(name: &str, advice: &Advice) -> String {
 /// Returns a name as SQL reads it.
 pub(super) fn quoted(name: &str) -> String {
     let word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
-    match name.chars().all(word) && !name.starts_with(|c: char| c.is_ascii_digit()) {
-        true => name.to_owned(),
-        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    if name.chars().all(word) && !name.starts_with(|c: char| c.is_ascii_digit()) {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
     }
 }

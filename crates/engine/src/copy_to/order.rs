@@ -43,9 +43,10 @@ pub(crate) async fn of_files_in_order(
     state: &SessionState,
     plan: &LogicalPlan,
 ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    match is_row_by_row(plan) && scans_csv_only(plan) {
-        true => concatenated(state, plan).await.map(Some),
-        false => Ok(None),
+    if is_row_by_row(plan) && scans_csv_only(plan) {
+        concatenated(state, plan).await.map(Some)
+    } else {
+        Ok(None)
     }
 }
 

@@ -83,10 +83,11 @@ impl PreparedBody {
             templates: Mutex::default(),
             statement,
         };
-        match is_query {
-            true => body.infer(session, engine).await?,
+        if is_query {
+            body.infer(session, engine).await?
+        } else {
             // Reports what is not offered.
-            false => drop(body.bound(&body.parameters.nulls())?),
+            drop(body.bound(&body.parameters.nulls())?)
         }
         Ok(body)
     }
@@ -171,9 +172,12 @@ impl PreparedBody {
     /// literal is an expression.
     fn literals(&self, values: &[ScalarValue]) -> Option<Vec<ScalarValue>> {
         let pairs = values.iter().zip(self.parameters.open());
-        let literals = pairs.map(|(value, open)| match open {
-            true => values::as_literal(value),
-            false => Some(ScalarValue::Null),
+        let literals = pairs.map(|(value, open)| {
+            if open {
+                values::as_literal(value)
+            } else {
+                Some(ScalarValue::Null)
+            }
         });
         literals.collect::<Option<_>>().filter(|_| self.is_query)
     }
@@ -185,9 +189,12 @@ impl PreparedBody {
         literals: &[ScalarValue],
     ) -> TemplateKey {
         let parameters = self.parameters.open().iter().zip(values).zip(literals);
-        let parameters = parameters.map(|((open, value), literal)| match open {
-            true => ParameterKey::Type(literal.data_type()),
-            false => ParameterKey::Value(value.clone()),
+        let parameters = parameters.map(|((open, value), literal)| {
+            if open {
+                ParameterKey::Type(literal.data_type())
+            } else {
+                ParameterKey::Value(value.clone())
+            }
         });
         TemplateKey {
             settings: session.states().version(),

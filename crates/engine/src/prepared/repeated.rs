@@ -90,9 +90,10 @@ pub(crate) fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
     let mut repeatable = true;
     plan.apply_with_subqueries(|node| {
         repeatable = is_repeatable_node(node)?;
-        Ok(match repeatable {
-            true => TreeNodeRecursion::Continue,
-            false => TreeNodeRecursion::Stop,
+        Ok(if repeatable {
+            TreeNodeRecursion::Continue
+        } else {
+            TreeNodeRecursion::Stop
         })
     })?;
     Ok(repeatable)
@@ -122,9 +123,10 @@ fn is_repeatable_node(node: &LogicalPlan) -> Result<bool> {
         node.apply_expressions(|root| {
             root.apply(|expr| {
                 repeatable = is_repeatable_expr(expr);
-                Ok(match repeatable {
-                    true => TreeNodeRecursion::Continue,
-                    false => TreeNodeRecursion::Stop,
+                Ok(if repeatable {
+                    TreeNodeRecursion::Continue
+                } else {
+                    TreeNodeRecursion::Stop
                 })
             })
         })?;

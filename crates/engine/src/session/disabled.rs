@@ -61,9 +61,10 @@ pub(super) fn check(value: &str, state: &SessionState) -> Result<(), DataFusionE
         if optional.iter().any(|rule| rule == name) {
             continue;
         }
-        let what = match REQUIRED_RULES.contains(&name) {
-            true => format!("plans need the rule {name}"),
-            false => format!("there is no rule {name}"),
+        let what = if REQUIRED_RULES.contains(&name) {
+            format!("plans need the rule {name}")
+        } else {
+            format!("there is no rule {name}")
         };
         let all = optional.join(", ");
         let text = format!("halocline.disabled_rules: {what}; these can be left out: {all}");

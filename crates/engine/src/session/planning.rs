@@ -108,9 +108,10 @@ impl StatementPlanner {
         let planned = self.state().statement_to_plan(statement).await;
         let planned = match (planned, unnamed) {
             (Ok(plan), Some(statement)) => {
-                let depth = match names::are_numbered(&plan) || names::has_equal_groups(&plan) {
-                    true => Some(Depth::Columns),
-                    false => syntax::query(&statement).and_then(names::depth_of_order),
+                let depth = if names::are_numbered(&plan) || names::has_equal_groups(&plan) {
+                    Some(Depth::Columns)
+                } else {
+                    syntax::query(&statement).and_then(names::depth_of_order)
                 };
                 match depth {
                     Some(depth) => Ok(self.plan_renamed(statement, depth).await.unwrap_or(plan)),

@@ -82,9 +82,10 @@ impl DatabaseSession {
         times.optimised();
         let rows = stack::execute(physical, light_context(state))?;
         let rows = with_second_try(rows, &states, &plans.original);
-        Ok(Some(match form.explains() {
-            true => times.clone().add_to(rows),
-            false => rows,
+        Ok(Some(if form.explains() {
+            times.clone().add_to(rows)
+        } else {
+            rows
         }))
     }
 

@@ -22,9 +22,10 @@ impl DatabaseSession {
     /// Looks up a text in the plan cache.
     pub(crate) fn look_up(&self, text: &str) -> PlanLookup {
         let states = self.states();
-        match states.settings().is_some_and(|settings| settings.plan_cache.0) {
-            true => self.plans.look_up(text, states.version()),
-            false => PlanLookup::Uncacheable,
+        if states.settings().is_some_and(|settings| settings.plan_cache.0) {
+            self.plans.look_up(text, states.version())
+        } else {
+            PlanLookup::Uncacheable
         }
     }
 
@@ -54,16 +55,18 @@ impl DatabaseSession {
         let Ok(Some(bound)) = template.bind(&tables, values, &states).await else {
             return Ok(None);
         };
-        let state = match bound.is_pushed_down() {
-            true => states.pushed_down(),
-            false => match states.short(bound.shape) {
+        let state = if bound.is_pushed_down() {
+            states.pushed_down()
+        } else {
+            match states.short(bound.shape) {
                 Some(state) => state,
                 None => return Ok(None),
-            },
+            }
         };
-        let plan = match explains {
-            true => analyzed(bound.plan)?,
-            false => bound.plan,
+        let plan = if explains {
+            analyzed(bound.plan)?
+        } else {
+            bound.plan
         };
         times.planned();
         let Ok(physical) = state.query_planner().create_physical_plan(&plan, &**state).await else {
@@ -91,10 +94,7 @@ impl DatabaseSession {
             Some(rows) => rows,
             None => self.plan_and_start(engine, parsed, form, &mut times).await?,
         };
-        Ok(match shows_times {
-            true => times.add_to(rows),
-            false => rows,
-        })
+        Ok(if shows_times { times.add_to(rows) } else { rows })
     }
 
     /// Makes a template of a text that was seen before, and starts the query from it; `None` if it has none.

@@ -37,9 +37,10 @@ impl PlanShape {
     /// Returns the shape of a plan; that of the explained one for EXPLAIN.
     pub(crate) fn from_plan(plan: &LogicalPlan) -> Self {
         let mut seen = SeenNodes::default();
-        let visited = plan.apply(|node| match seen.add(node) && expressions_are_simple(node) {
-            true => Ok(TreeNodeRecursion::Continue),
-            false => {
+        let visited = plan.apply(|node| {
+            if seen.add(node) && expressions_are_simple(node) {
+                Ok(TreeNodeRecursion::Continue)
+            } else {
                 seen.scans = usize::MAX;
                 Ok(TreeNodeRecursion::Stop)
             }
@@ -47,9 +48,10 @@ impl PlanShape {
         if visited.is_err() || seen.scans != 1 {
             return Self::General;
         }
-        match seen.breaks || seen.filters > 1 || seen.projections > 1 || seen.limits > 1 {
-            true => Self::SingleTable,
-            false => Self::Selection,
+        if seen.breaks || seen.filters > 1 || seen.projections > 1 || seen.limits > 1 {
+            Self::SingleTable
+        } else {
+            Self::Selection
         }
     }
 }
@@ -89,9 +91,10 @@ fn expressions_are_simple(node: &LogicalPlan) -> bool {
     let visited = node.apply_expressions(|root| {
         root.apply(|expr| {
             simple = is_simple(expr);
-            Ok(match simple {
-                true => TreeNodeRecursion::Continue,
-                false => TreeNodeRecursion::Stop,
+            Ok(if simple {
+                TreeNodeRecursion::Continue
+            } else {
+                TreeNodeRecursion::Stop
             })
         })
     });

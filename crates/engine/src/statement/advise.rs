@@ -79,11 +79,12 @@ fn read_file(file: &str) -> Result<Vec<WorkloadQuery>, EngineError> {
     let text = fs::read_to_string(file)
         .map_err(|error| EngineError::Query(format!("{file} cannot be read: {error}")))?;
     let queries = WorkloadQuery::read_script(&text, file)?;
-    match queries.is_empty() {
-        true => Err(EngineError::Query(format!(
+    if queries.is_empty() {
+        Err(EngineError::Query(format!(
             "there is no query in {file}; write SELECT statements into it, separated by semicolons"
-        ))),
-        false => Ok(queries),
+        )))
+    } else {
+        Ok(queries)
     }
 }
 

@@ -262,9 +262,12 @@ fn next_group(
     policy: &CompactionPolicy,
     cancel: &AtomicBool,
 ) -> Result<Option<SegmentGroup>, EngineError> {
-    let worth = |open: &OpenTable| match full {
-        true => Some(open.table.segments().iter().map(|segment| segment.id()).collect()),
-        false => group_of(&open.table, policy),
+    let worth = |open: &OpenTable| {
+        if full {
+            Some(open.table.segments().iter().map(|segment| segment.id()).collect())
+        } else {
+            group_of(&open.table, policy)
+        }
     };
     let catalog = transaction.catalog();
     if may_be_gone && !catalog.has_table(name) {
@@ -276,13 +279,14 @@ fn next_group(
     }
     // Folding the delta into segments changes which segments are worth merging.
     let stored = catalog.objects().table(name)?;
-    match transaction
+    if transaction
         .engine()
         .tuning
         .injected(EngineFault::CompactWithoutLog)
     {
-        true => transaction.forget(stored.table.uid()),
-        false => transaction.fold(&stored)?,
+        transaction.forget(stored.table.uid())
+    } else {
+        transaction.fold(&stored)?
     }
     let open = transaction.catalog().objects().table(name)?;
     match worth(&open) {
@@ -359,12 +363,13 @@ pub(crate) fn vacuum(
         ..CompactOptions::default()
     };
     let mut no_room = Vec::new();
-    let mut failed = |name: &str, error: EngineError| match error.is_full() {
-        true => {
+    let mut failed = |name: &str, error: EngineError| {
+        if error.is_full() {
             no_room.push(format!("table {name}: {error}"));
             Ok(())
+        } else {
+            Err(error)
         }
-        false => Err(error),
     };
     let progress = &mut |_: &CompactProgress| ();
     let mut report = compact_tables(engine, table, &options, progress, (wait, cancel), &mut failed)?;
@@ -380,9 +385,10 @@ pub(crate) fn vacuum(
         given => given?,
     }
     let space = vacuum_file(engine, wait, cancel)?;
-    let length = match space.shared {
-        true => "; the file keeps its length, as another process or handle has it open",
-        false => "",
+    let length = if space.shared {
+        "; the file keeps its length, as another process or handle has it open"
+    } else {
+        ""
     };
     let mut done = format!(
         "merged {} segments into {}, dropped {} deleted rows, gave {} bytes back to the file system{length}",

@@ -120,9 +120,10 @@ fn option(parser: &mut Parser<'_>, name: &str, options: &mut ImportOptions) -> R
         }
         "quote" => {
             let value = needed(string(parser).or_else(|| word(parser)))?;
-            options.quote = match value.eq_ignore_ascii_case("none") {
-                true => QuoteOption::None,
-                false => QuoteOption::Char(byte(name, &value)?),
+            options.quote = if value.eq_ignore_ascii_case("none") {
+                QuoteOption::None
+            } else {
+                QuoteOption::Char(byte(name, &value)?)
             };
         }
         "header" => {

@@ -45,11 +45,12 @@ impl DropPlan {
         if !self.in_stores.is_empty() {
             return self.run_with_stores(session, engine, cancel);
         }
-        match self.in_pool.is_empty() {
-            true => Ok(Vec::new()),
-            false => session.change(engine, "DROP TABLE", cancel, |transaction| {
+        if self.in_pool.is_empty() {
+            Ok(Vec::new())
+        } else {
+            session.change(engine, "DROP TABLE", cancel, |transaction| {
                 self.drop_from_pool(transaction)
-            }),
+            })
         }
     }
 

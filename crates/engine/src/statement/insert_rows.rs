@@ -94,9 +94,10 @@ pub(crate) fn insert_batch(
         .iter()
         .map(|field| field.name().clone())
         .collect();
-    let from = match names.is_empty() {
-        true => vec![None; open.table.schema().fields().len()],
-        false => arrange(table, open.table.schema(), &names)?,
+    let from = if names.is_empty() {
+        vec![None; open.table.schema().fields().len()]
+    } else {
+        arrange(table, open.table.schema(), &names)?
     };
     let fitted = BatchFitter::new(format!("insert into {table}"), open.table.schema(), from)
         .with_defaults(&open.table)

@@ -96,12 +96,13 @@ fn columns_of(spec: &TableSpec, listed: Option<SchemaRef>, rows: &Schema) -> Res
         return Ok(nullable(&storable_schema(rows)));
     };
     let (listed, found) = (schema.fields().len(), rows.fields().len());
-    match listed == found {
-        true => Ok(schema),
-        false => Err(EngineError::Query(format!(
+    if listed == found {
+        Ok(schema)
+    } else {
+        Err(EngineError::Query(format!(
             "CREATE TABLE {}: the query has {found} columns, but {listed} are listed; list all in their order, or only \
              PRIMARY KEY (…)",
             spec.name
-        ))),
+        )))
     }
 }

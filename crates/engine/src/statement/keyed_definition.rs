@@ -76,9 +76,10 @@ pub(super) fn alter_keyed(
             if_not_exists,
         } => {
             if schema.index_of(field.name()).is_ok() {
-                return match if_not_exists {
-                    true => Ok(format!("table {name} has column {} already", field.name())),
-                    false => Err(taken("column", field.name())),
+                return if if_not_exists {
+                    Ok(format!("table {name} has column {} already", field.name()))
+                } else {
+                    Err(taken("column", field.name()))
                 };
             }
             let initial = match default {

@@ -148,10 +148,7 @@ impl KeyedRowErrors<'_> {
                 by_statement,
                 ..
             } => {
-                let instead = match by_statement {
-                    true => ONE_ROW,
-                    false => instead,
-                };
+                let instead = if by_statement { ONE_ROW } else { instead };
                 self.duplicate_key(&key, (number > 0).then_some(number), instead)
             }
             KeyedError::UpdatedTwice { .. } => EngineError::Query(SEVERAL_VALUES.to_owned()),

@@ -182,15 +182,16 @@ impl TableKind for KeyedTableKind {
     }
 
     fn check_index(&self, engine: &EngineContext, table: &str) -> Result<(), EngineError> {
-        match is_keyed(engine, table) {
-            false => Ok(()),
-            true => Err(EngineError::Unsupported {
+        if is_keyed(engine, table) {
+            Err(EngineError::Unsupported {
                 what: format!("an index on {table}, which has a primary key,"),
                 instead:
                     "its rows are found by the columns of the key, from the first on; keep a copy without a \
                           primary key (CREATE TABLE … AS) for conditions on others"
                         .into(),
-            }),
+            })
+        } else {
+            Ok(())
         }
     }
 }

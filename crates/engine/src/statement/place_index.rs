@@ -30,9 +30,10 @@ pub(crate) fn set_placement(
 ) -> Result<bool, EngineError> {
     let catalog = transaction.catalog();
     if !catalog.has_index(name) {
-        return match if_exists {
-            true => Ok(false),
-            false => Err(catalog.no_index(name)),
+        return if if_exists {
+            Ok(false)
+        } else {
+            Err(catalog.no_index(name))
         };
     }
     drop(catalog);

@@ -38,9 +38,10 @@ pub(crate) fn alter_table(
             if_not_exists,
         } => {
             if schema.index_of(field.name()).is_ok() {
-                return match if_not_exists {
-                    true => Ok(format!("table {name} has column {} already", field.name())),
-                    false => Err(taken("column", field.name())),
+                return if if_not_exists {
+                    Ok(format!("table {name} has column {} already", field.name()))
+                } else {
+                    Err(taken("column", field.name()))
                 };
             }
             let default = match default {
@@ -74,12 +75,13 @@ pub(crate) fn alter_table(
         Alteration::Cluster(columns) => {
             columns.iter().try_for_each(|column| has(column))?;
             set_cluster(&txn, name, (!columns.is_empty()).then_some(columns.as_slice()))?;
-            match columns.is_empty() {
-                true => format!("table {name}: rows are kept as they come from now on"),
-                false => format!(
+            if columns.is_empty() {
+                format!("table {name}: rows are kept as they come from now on")
+            } else {
+                format!(
                     "table {name}: rows are kept in the order of {} from now on; VACUUM FULL {name} sorts those there are",
                     columns.join(", ")
-                ),
+                )
             }
         }
     };

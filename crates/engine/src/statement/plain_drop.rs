@@ -64,8 +64,9 @@ pub(super) fn truncate_tables(
         transaction.changed([uid]);
         emptied.push(name.as_str());
     }
-    Ok(match emptied.is_empty() {
-        true => "nothing to truncate".into(),
-        false => format!("truncated table {}", emptied.join(", ")),
+    Ok(if emptied.is_empty() {
+        "nothing to truncate".into()
+    } else {
+        format!("truncated table {}", emptied.join(", "))
     })
 }

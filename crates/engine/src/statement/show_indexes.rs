@@ -45,9 +45,10 @@ pub(super) fn is_show_indexes(statement: &ast::Statement) -> bool {
 }
 
 fn parse(statement: &ast::Statement) -> ParsedStatement {
-    match is_show_indexes(statement) {
-        true => boxed(ShowIndexesStatement),
-        false => Ok(None),
+    if is_show_indexes(statement) {
+        boxed(ShowIndexesStatement)
+    } else {
+        Ok(None)
     }
 }
 

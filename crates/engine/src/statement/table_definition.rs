@@ -181,9 +181,10 @@ fn refuse_options(create: &ast::CreateTable) -> Result<(), EngineError> {
         || refresh_mode.is_some()
         || initialize.is_some()
         || *require_user;
-    match others {
-        true => refuse("an option of CREATE TABLE", "leave it out"),
-        false => Ok(()),
+    if others {
+        refuse("an option of CREATE TABLE", "leave it out")
+    } else {
+        Ok(())
     }
 }
 

@@ -109,9 +109,10 @@ fn commit(statement: &ast::Statement) -> ParsedStatement {
     let ast::Statement::Commit { chain, modifier, .. } = statement else {
         return Ok(None);
     };
-    match *chain || modifier.is_some() {
-        true => refuse("this form of COMMIT", "write COMMIT alone, then BEGIN"),
-        false => boxed(CommitStatement),
+    if *chain || modifier.is_some() {
+        refuse("this form of COMMIT", "write COMMIT alone, then BEGIN")
+    } else {
+        boxed(CommitStatement)
     }
 }
 
@@ -119,12 +120,13 @@ fn rollback(statement: &ast::Statement) -> ParsedStatement {
     let ast::Statement::Rollback { chain, savepoint } = statement else {
         return Ok(None);
     };
-    match *chain || savepoint.is_some() {
-        true => refuse(
+    if *chain || savepoint.is_some() {
+        refuse(
             "ROLLBACK TO or AND CHAIN",
             "a statement that fails takes back only itself; ROLLBACK alone takes back the transaction",
-        ),
-        false => boxed(RollbackStatement),
+        )
+    } else {
+        boxed(RollbackStatement)
     }
 }
 
@@ -139,8 +141,9 @@ fn abort(text: &str) -> ParsedStatement {
     }
     let _word = parser.parse_one_of_keywords(&[Keyword::WORK, Keyword::TRANSACTION]);
     while parser.consume_token(&Token::SemiColon) {}
-    match parser.peek_token() == Token::EOF {
-        true => boxed(RollbackStatement),
-        false => Ok(None),
+    if parser.peek_token() == Token::EOF {
+        boxed(RollbackStatement)
+    } else {
+        Ok(None)
     }
 }

@@ -114,9 +114,10 @@ fn check_key(target: &KeyedTarget<'_>, named: &[String]) -> Result<(), EngineErr
     );
     key.sort_unstable();
     given.sort_unstable();
-    match key == given {
-        true => Ok(()),
-        false => Err(EngineError::Query(text)),
+    if key == given {
+        Ok(())
+    } else {
+        Err(EngineError::Query(text))
     }
 }
 
@@ -150,9 +151,10 @@ impl UpdateOnConflict {
         let mut physical = physical.collect::<Result<Vec<_>, _>>()?.into_iter();
         let mut values: Vec<NewValue> = schema.fields().iter().map(|_| NewValue::Unchanged).collect();
         for (column, expr) in assignments {
-            values[schema.index_of(column)?] = match is_default(expr) {
-                true => NewValue::Default,
-                false => physical.next().map_or(NewValue::Default, NewValue::Assigned),
+            values[schema.index_of(column)?] = if is_default(expr) {
+                NewValue::Default
+            } else {
+                physical.next().map_or(NewValue::Default, NewValue::Assigned)
             };
         }
         Ok(Self {
@@ -175,9 +177,10 @@ impl UpdateOnConflict {
             if changes.writes(&row.key) || conflicts.contains_key(&row.key) {
                 return Err(changes.errors().duplicate(batch, at, names, ONE_ROW));
             }
-            match changes.was_there(&row.key)? {
-                true => drop(conflicts.insert(row.key, at as u32)),
-                false => changes.put(first + at as u64, row)?,
+            if changes.was_there(&row.key)? {
+                drop(conflicts.insert(row.key, at as u32))
+            } else {
+                changes.put(first + at as u64, row)?
             }
         }
         if conflicts.is_empty() {

@@ -58,9 +58,10 @@ impl Files {
 pub(crate) fn run(name: &str, seed: u64, files: &Files, answers: &Answers) -> Vec<String> {
     let mut rng = SplitMix64::stream(seed, xxh3_64(name.as_bytes()));
     let hostile = name == "hostile";
-    let damaged = match hostile {
-        true => hostile::draw(&files.image, &mut rng),
-        false => damage::draw(&files.image, &mut rng),
+    let damaged = if hostile {
+        hostile::draw(&files.image, &mut rng)
+    } else {
+        damage::draw(&files.image, &mut rng)
     };
     let path = files.write(&damaged.bytes);
     if let Some(len) = damaged.len {
@@ -153,9 +154,12 @@ impl Case<'_> {
         };
         let sheets = [&self.answers.newest, &self.answers.older];
         let allowed = if self.verdict.may_be_older() { 2 } else { 1 };
-        let right = sheets[..allowed].iter().any(|sheet| match after {
-            false => sheet.before[number] == digest,
-            true => sheet.after[number] == digest,
+        let right = sheets[..allowed].iter().any(|sheet| {
+            if after {
+                sheet.after[number] == digest
+            } else {
+                sheet.before[number] == digest
+            }
         });
         if !right {
             let text = format!("{digest:?} instead of {:?}", self.answers.newest.before[number]);

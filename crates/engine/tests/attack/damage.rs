@@ -184,16 +184,22 @@ fn owners(image: &Image, bytes: &[u8]) -> BTreeSet<Owner> {
     }
     for object in &image.objects {
         let is_log = object.name == "log";
-        let mut extents = object.extents.iter().map(|extent| match is_log {
-            true => log_records(image, extent.bytes.clone()),
-            false => extent.bytes.clone(),
+        let mut extents = object.extents.iter().map(|extent| {
+            if is_log {
+                log_records(image, extent.bytes.clone())
+            } else {
+                extent.bytes.clone()
+            }
         });
         if extents.any(|extent| differs(&extent)) {
             owners.insert(Owner::Object(object.name.clone()));
         }
-        let mut beside = object.extents.iter().map(|extent| match is_log {
-            true => log_counts(extent.bytes.clone()),
-            false => extent.sums.clone(),
+        let mut beside = object.extents.iter().map(|extent| {
+            if is_log {
+                log_counts(extent.bytes.clone())
+            } else {
+                extent.sums.clone()
+            }
         });
         if beside.any(|extent| differs(&extent)) {
             owners.insert(Owner::Redundant(object.name.clone()));

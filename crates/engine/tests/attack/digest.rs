@@ -40,9 +40,10 @@ fn add(rows: &mut [u64], column: &ArrayRef, number: u64) {
             let (bytes, start) = (data.buffers()[0].as_slice(), data.offset());
             for (index, row) in rows.iter_mut().enumerate() {
                 let at = (start + index) * width;
-                *row = match column.is_null(index) {
-                    true => null(*row),
-                    false => xxh3_64_with_seed(&bytes[at..at + width], seed(*row)),
+                *row = if column.is_null(index) {
+                    null(*row)
+                } else {
+                    xxh3_64_with_seed(&bytes[at..at + width], seed(*row))
                 };
             }
         }

@@ -22,9 +22,10 @@ pub(crate) fn make(directory: &Path) {
     let path = path(directory);
     let runtime = Runtime::new().unwrap();
     let run = |options: &DatabaseOptions, statements: &[&str]| {
-        let database = match path.exists() {
-            true => Database::open(&path, options).unwrap(),
-            false => Database::create(&path, options).unwrap(),
+        let database = if path.exists() {
+            Database::open(&path, options).unwrap()
+        } else {
+            Database::create(&path, options).unwrap()
         };
         for statement in statements {
             let done = runtime.block_on(database.sql(statement));

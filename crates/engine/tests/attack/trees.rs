@@ -55,9 +55,10 @@ pub(crate) struct Seen {
 /// Asks a tree for entries, one by one and in order, and has it checked. `write`: changes it as well.
 pub(crate) fn visit(pool: &Pool, kind: TreeKind, write: bool, rng: &mut SplitMix64) -> Seen {
     let mut seen = Seen::default();
-    let tree = match write {
-        true => open_tree(pool, &name(kind)),
-        false => open_tree_read_only(pool, &name(kind)),
+    let tree = if write {
+        open_tree(pool, &name(kind))
+    } else {
+        open_tree_read_only(pool, &name(kind))
     };
     match tree {
         Ok(tree) => ask(&*tree, write, rng, &mut seen),

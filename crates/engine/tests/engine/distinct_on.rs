@@ -90,12 +90,13 @@ fn questions(rng: &mut StdRng) -> (String, String) {
         .map(|key| format!("{key}{}", direction(rng)))
         .chain(["id".to_owned()])
         .collect();
-    let rows = match rng.random_bool(0.5) {
-        true => "t".to_owned(),
-        false => format!(
+    let rows = if rng.random_bool(0.5) {
+        "t".to_owned()
+    } else {
+        format!(
             "(SELECT * FROM t WHERE w > {} OR s IS NULL)",
             rng.random_range(0..110)
-        ),
+        )
     };
     let (keys, groups, within) = (keys.join(", "), groups.join(", "), within.join(", "));
     let first = format!("SELECT DISTINCT ON ({keys}) id, k, s, w, x FROM {rows} ORDER BY {groups}, {within}");

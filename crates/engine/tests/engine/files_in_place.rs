@@ -14,9 +14,10 @@ const ROWS: usize = 300_000;
 fn large(dir: &Path, name: &str, other: (usize, &str)) -> PathBuf {
     let mut text = String::from("id,price,note,sparse\n");
     for id in 0..ROWS {
-        match id == other.0 {
-            true => writeln!(text, "{}", other.1).unwrap(),
-            false => writeln!(text, "{id},{},\"note, {}\",", id % 100, id % 7).unwrap(),
+        if id == other.0 {
+            writeln!(text, "{}", other.1).unwrap()
+        } else {
+            writeln!(text, "{id},{},\"note, {}\",", id % 100, id % 7).unwrap()
         }
     }
     let path = dir.join(name);

@@ -120,13 +120,12 @@ fn question(rng: &mut StdRng) -> String {
         sorted.push("v".into());
     }
     // Rows that tie have different numbers in any order, but no other columns tell them apart.
-    let output = match is_unique || function == "rank" {
-        true => "*".to_owned(),
-        false => {
-            let others = order.iter().filter(|column| !groups.contains(column));
-            let columns: Vec<&str> = groups.iter().chain(others).copied().collect();
-            format!("{}, place", columns.join(", "))
-        }
+    let output = if is_unique || function == "rank" {
+        "*".to_owned()
+    } else {
+        let others = order.iter().filter(|column| !groups.contains(column));
+        let columns: Vec<&str> = groups.iter().chain(others).copied().collect();
+        format!("{}, place", columns.join(", "))
     };
     let most = *[1, 1, 2, 3, 5, 30, 64].choose(rng).unwrap();
     let condition = match rng.random_range(0..8) {
@@ -138,9 +137,10 @@ fn question(rng: &mut StdRng) -> String {
         _ => format!("place <= {most}"),
     };
     let parts = ["v % 3 > 0", "s LIKE '%1%'", "v < 0", "k = 7"];
-    let rows = match rng.random_bool(0.6) {
-        true => "t".to_owned(),
-        false => format!("(SELECT * FROM t WHERE {})", parts.choose(rng).unwrap()),
+    let rows = if rng.random_bool(0.6) {
+        "t".to_owned()
+    } else {
+        format!("(SELECT * FROM t WHERE {})", parts.choose(rng).unwrap())
     };
     format!(
         "SELECT {output} FROM (SELECT *, {function}() OVER (PARTITION BY {} ORDER BY {}) AS place FROM {rows}) WHERE {condition}",

@@ -164,12 +164,11 @@ async fn the_rules_of_transactions_are_the_same_beside_another_writer() {
                 &format!("UPDATE keyed SET balance = balance WHERE id = {changed}"),
             )
             .await;
-            match conflicts {
-                true => {
-                    let message = error(reader, "COMMIT").await;
-                    assert!(message.contains("run the transaction again"), "{message}");
-                }
-                false => drop(run(reader, "COMMIT").await),
+            if conflicts {
+                let message = error(reader, "COMMIT").await;
+                assert!(message.contains("run the transaction again"), "{message}");
+            } else {
+                drop(run(reader, "COMMIT").await)
             }
         }
     }

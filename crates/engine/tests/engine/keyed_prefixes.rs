@@ -129,9 +129,10 @@ async fn prefixes_select_what_they_do_without_a_key() {
     let mut pushed = 0;
     for _ in 0..300 {
         let condition = random_condition(&mut rng);
-        let condition = match rng.random_bool(0.5) {
-            true => format!("{condition} AND a = {}", rng.random_range(0..3)),
-            false => condition,
+        let condition = if rng.random_bool(0.5) {
+            format!("{condition} AND a = {}", rng.random_range(0..3))
+        } else {
+            condition
         };
         let rows = |table: &str| format!("SELECT v FROM {table} WHERE {condition} ORDER BY v");
         let expected = query(&db, &rows("plain")).await;

@@ -73,9 +73,10 @@ async fn a_transaction_changes_tables_of_both_kinds() {
         "SELECT balance FROM accounts WHERE id = 2",
     ] {
         run(&db, "BEGIN").await;
-        match read.starts_with("SELECT") {
-            true => drop(query(&db, read).await),
-            false => drop(run(&db, read).await),
+        if read.starts_with("SELECT") {
+            drop(query(&db, read).await)
+        } else {
+            drop(run(&db, read).await)
         }
         run(&db, "INSERT INTO plain VALUES (7)").await;
         run(&other, "UPDATE accounts SET balance = balance + 1 WHERE id = 2").await;

@@ -37,22 +37,26 @@ async fn conditions_that_meet_are_as_by_brute_force() {
             for [is_first_swapped, is_second_swapped] in
                 [[false, false], [false, true], [true, false], [true, true]]
             {
-                let of_moved = match is_first_swapped {
-                    true => format!("y {first} i"),
-                    false => format!("i {first} y"),
+                let of_moved = if is_first_swapped {
+                    format!("y {first} i")
+                } else {
+                    format!("i {first} y")
                 };
-                let of_other = match is_second_swapped {
-                    true => format!("{other} {second} i"),
-                    false => format!("i {second} {other}"),
+                let of_other = if is_second_swapped {
+                    format!("{other} {second} i")
+                } else {
+                    format!("i {second} {other}")
                 };
                 let expected = values.iter().filter(|&&value| {
-                    let of_moved = match is_first_swapped {
-                        true => holds(moved, first, value),
-                        false => holds(value, first, moved),
+                    let of_moved = if is_first_swapped {
+                        holds(moved, first, value)
+                    } else {
+                        holds(value, first, moved)
                     };
-                    let of_other = match is_second_swapped {
-                        true => holds(Some(other), second, value),
-                        false => holds(value, second, Some(other)),
+                    let of_other = if is_second_swapped {
+                        holds(Some(other), second, value)
+                    } else {
+                        holds(value, second, Some(other))
                     };
                     of_moved && of_other
                 });

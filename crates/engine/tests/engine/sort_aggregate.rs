@@ -119,9 +119,10 @@ async fn a_table_is_made_of_sorted_rows_that_do_not_fit() {
     // Rows without an order have that of the table.
     run(&db, "SET datafusion.execution.target_partitions = 1").await;
     for columns in ["count(*), sum(k), sum(x), sum(length(s) * 20)", "k, s, x, f"] {
-        let (order, limit) = match columns.starts_with("count") {
-            true => ("", ""),
-            false => (" ORDER BY s DESC, k", " LIMIT 20000"),
+        let (order, limit) = if columns.starts_with("count") {
+            ("", "")
+        } else {
+            (" ORDER BY s DESC, k", " LIMIT 20000")
         };
         let expected = query(&db, &format!("SELECT {columns} FROM t{order}{limit}")).await;
         let columns = columns.replace("length(s) * 20", "length(long)");

@@ -75,9 +75,10 @@ async fn tables(rng: &mut StdRng, cluster: bool) -> (TempDir, Database, SessionC
         let path = dir.path().join(format!("{number}.parquet"));
         write_parquet(&path, [rows(rng, number as i64 * 100_000, rows_of, distinct)]);
         let options = ImportOptions::default().with_append(number > 0);
-        let options = match cluster && number == 0 {
-            true => options.with_cluster(vec!["id".into()]),
-            false => options,
+        let options = if cluster && number == 0 {
+            options.with_cluster(vec!["id".into()])
+        } else {
+            options
         };
         db.import("t", &[path], &options, &mut |_| (), &AtomicBool::new(false))
             .unwrap();

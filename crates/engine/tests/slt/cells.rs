@@ -164,9 +164,10 @@ fn rounded(digits: &str, decimals: usize) -> String {
 
 /// Removes zeros at the end of the decimals, and the sign of zero.
 fn trimmed(digits: String) -> String {
-    let digits = match digits.contains('.') {
-        true => digits.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => digits,
+    let digits = if digits.contains('.') {
+        digits.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        digits
     };
     match digits.as_str() {
         "-0" | "" | "-" => "0".to_owned(),

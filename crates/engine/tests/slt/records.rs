@@ -107,12 +107,11 @@ impl FileRun<'_> {
     fn place(&self, location: &Location) -> String {
         let file = Path::new(location.file());
         let file = file.strip_prefix(self.directory).unwrap_or(file);
-        match file == Path::new(self.file) {
-            true => format!("{}:{}", self.file, location.line()),
-            false => {
-                let name = file.file_name().unwrap_or_default().to_string_lossy();
-                format!("{}/{name}:{}", self.file, location.line())
-            }
+        if file == Path::new(self.file) {
+            format!("{}:{}", self.file, location.line())
+        } else {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            format!("{}/{name}:{}", self.file, location.line())
         }
     }
 
@@ -210,9 +209,10 @@ fn judged(text: &str, expected: &Expected<'_>, answer: &Answer, plain: &Answer) 
     let is_met = expected.is_met(text, answer) && !answer.is_panic();
     if is_met {
         // An error for another reason says nothing.
-        return match expected.is_text_met(plain) {
-            true => Verdict::Agrees,
-            false => Verdict::Skipped(Skip::Build),
+        return if expected.is_text_met(plain) {
+            Verdict::Agrees
+        } else {
+            Verdict::Skipped(Skip::Build)
         };
     }
     let is_plain_met = expected.is_met(text, plain);

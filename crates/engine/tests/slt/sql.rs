@@ -128,9 +128,10 @@ impl<'a> Sql<'a> {
     pub(super) fn mentions(&self, name: &str) -> bool {
         let is_of_name = |c: char| c.is_alphanumeric() || c == '_' || c == '$';
         let mut words = self.text.split(|c| !is_of_name(c));
-        match name.chars().all(is_of_name) {
-            true => words.any(|word| word.eq_ignore_ascii_case(name)),
-            false => self.text.contains(name),
+        if name.chars().all(is_of_name) {
+            words.any(|word| word.eq_ignore_ascii_case(name))
+        } else {
+            self.text.contains(name)
         }
     }
 }

@@ -121,11 +121,14 @@ fn case(seed: u64, dir: &Path) -> Result<(), String> {
     let nulls = *[0.0, 0.1, 0.9].choose(&mut random).unwrap();
     let mut table: Vec<Vec<Option<String>>> = Vec::new();
     for _ in 0..rows {
-        let row = kinds.iter().map(|kind| match random.random_bool(nulls) {
-            true => None,
-            false => (0..50)
-                .map(|_| value(*kind, &mut random))
-                .find(|value| written.takes(value)),
+        let row = kinds.iter().map(|kind| {
+            if random.random_bool(nulls) {
+                None
+            } else {
+                (0..50)
+                    .map(|_| value(*kind, &mut random))
+                    .find(|value| written.takes(value))
+            }
         });
         table.push(row.collect());
     }
@@ -215,9 +218,10 @@ fn case(seed: u64, dir: &Path) -> Result<(), String> {
         && found.iter().zip(&expected).all(|(found, expected)| {
             found.len() == expected.len() && found.iter().zip(expected).all(|(a, b)| is_same(a, b))
         });
-    match unchanged {
-        true => Ok(()),
-        false => Err(describe(format!("{expected:?}\ncame back as\n{found:?}"))),
+    if unchanged {
+        Ok(())
+    } else {
+        Err(describe(format!("{expected:?}\ncame back as\n{found:?}")))
     }
 }
 

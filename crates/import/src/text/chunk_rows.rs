@@ -168,9 +168,10 @@ fn fields_in_place(
         let mut column = 0;
         loop {
             let quoted = quote.is_some() && bytes.get(at).copied() == quote;
-            let found = match quoted {
-                true => quoted_field(text, at, dialect).ok_or(Stop::Unusual)?,
-                false => plain_field(text, at, dialect).ok_or(Stop::Unusual)?,
+            let found = if quoted {
+                quoted_field(text, at, dialect).ok_or(Stop::Unusual)?
+            } else {
+                plain_field(text, at, dialect).ok_or(Stop::Unusual)?
             };
             match targets.get(column) {
                 Some(Some(target)) => {
@@ -289,12 +290,11 @@ fn quoted_field<'a>(text: &'a str, at: usize, dialect: &Dialect) -> Option<Found
         [b'\r', b'\n', ..] if ending == b'\n' => (true, close + 3),
         _ => return None,
     };
-    let value = match doubled {
-        true => {
-            let quote = char::from(quote).to_string();
-            Cow::Owned(inner.replace(&quote.repeat(2), &quote))
-        }
-        false => Cow::Borrowed(inner),
+    let value = if doubled {
+        let quote = char::from(quote).to_string();
+        Cow::Owned(inner.replace(&quote.repeat(2), &quote))
+    } else {
+        Cow::Borrowed(inner)
     };
     Some(FoundField { value, last, next })
 }

@@ -64,9 +64,10 @@ impl ChunkReader {
             self.rest = bytes.split_off(end);
             let (offset, length) = (self.offset, bytes.len());
             self.offset += length as u64;
-            let start = match self.header {
-                true => behind_header(&bytes, &self.separators, self.one_column),
-                false => 0,
+            let start = if self.header {
+                behind_header(&bytes, &self.separators, self.one_column)
+            } else {
+                0
             };
             self.header &= start == 0 && length > 0;
             bytes.drain(..start);

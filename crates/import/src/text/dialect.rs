@@ -50,9 +50,10 @@ impl Dialect {
             },
             header: false,
             header_reason: "tbl files have none".into(),
-            trailing: match first_line_ends_in(path, delimiter)? {
-                true => TrailingDelimiter::Always,
-                false => TrailingDelimiter::Never,
+            trailing: if first_line_ends_in(path, delimiter)? {
+                TrailingDelimiter::Always
+            } else {
+                TrailingDelimiter::Never
             },
             nulls,
         })
@@ -94,9 +95,10 @@ impl Dialect {
             TrailingDelimiter::Behind(columns) => found == columns + 1,
             TrailingDelimiter::Always => found > 0,
         };
-        match ends_in_delimiter && record.field(found - 1).bytes.is_empty() {
-            true => found - 1,
-            false => found,
+        if ends_in_delimiter && record.field(found - 1).bytes.is_empty() {
+            found - 1
+        } else {
+            found
         }
     }
 

@@ -79,12 +79,13 @@ pub(super) fn is_header(
                     || field.bytes.is_empty()
                     || std::str::from_utf8(field.bytes).is_ok_and(|text| is_value(text, column.data_type()))
             });
-            return match fits {
-                true => (false, "it holds values of the table's types".into()),
-                false => (
+            return if fits {
+                (false, "it holds values of the table's types".into())
+            } else {
+                (
                     !could_be_value(first, dialect),
                     "it holds no values of the table's types".into(),
-                ),
+                )
             };
         }
     }
@@ -175,9 +176,10 @@ fn name_kind(field: FieldText<'_>, dialect: &Dialect) -> NameKind {
             .starts_with(|c: char| c.is_ascii_digit());
     let mut inference = Inference::default();
     inference.see(field, dialect, (Path::new(""), 1));
-    match number || inference.is_typed() || text.len() > LONGEST_NAME {
-        true => NameKind::Value,
-        false => NameKind::Word,
+    if number || inference.is_typed() || text.len() > LONGEST_NAME {
+        NameKind::Value
+    } else {
+        NameKind::Word
     }
 }
 

@@ -198,12 +198,11 @@ impl<R: std::io::Read> TextBatches<R> {
                 }));
             }
         }
-        match self.dialect.trailing == TrailingDelimiter::Always && found == record.len() {
-            true => {
-                let reason = "the line does not end in a delimiter".into();
-                Err(fault(&self.path, place, ImportFault::Truncated(reason)))
-            }
-            false => Ok(()),
+        if self.dialect.trailing == TrailingDelimiter::Always && found == record.len() {
+            let reason = "the line does not end in a delimiter".into();
+            Err(fault(&self.path, place, ImportFault::Truncated(reason)))
+        } else {
+            Ok(())
         }
     }
 }

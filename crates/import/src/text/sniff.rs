@@ -162,9 +162,10 @@ fn trailing_delimiter(header: &TextRecord, rows: &[TextRecord]) -> TrailingDelim
     let equal = rows.iter().all(|row| row.len() == columns);
     let below = columns == header.len() + 1 && rows.iter().all(ends_empty);
     let above = columns + 1 == header.len() && columns > 0 && ends_empty(header);
-    match equal && (below || above) {
-        true => TrailingDelimiter::Behind(columns.min(header.len())),
-        false => TrailingDelimiter::Never,
+    if equal && (below || above) {
+        TrailingDelimiter::Behind(columns.min(header.len()))
+    } else {
+        TrailingDelimiter::Never
     }
 }
 

@@ -242,9 +242,10 @@ fn key_words(
         if let Some(valid) = valid {
             for (row, word) in words.chunks_exact_mut(width).enumerate() {
                 // The bits below a NULL are arbitrary.
-                match array.is_valid(row) {
-                    true => valid.put(word, 1),
-                    false => field.clear(word),
+                if array.is_valid(row) {
+                    valid.put(word, 1)
+                } else {
+                    field.clear(word)
                 }
             }
         }

@@ -98,14 +98,16 @@ impl<'w, 'p> PartitionWriter<'w, 'p> {
     fn allocate(&mut self, part: usize, value_bytes: usize) -> JoinResult<RowChunk> {
         let partitions = self.partitions;
         let (layout, full) = (partitions.layout, partitions.sizing.chunk_rows);
-        let rows = match partitions.is_spilled(part) {
-            true => full,
-            false => self.next[part],
+        let rows = if partitions.is_spilled(part) {
+            full
+        } else {
+            self.next[part]
         };
         self.next[part] = (rows * 2).min(full);
-        let values = match layout.spans.is_empty() {
-            true => 0,
-            false => (rows * layout.row_bytes()).max(value_bytes),
+        let values = if layout.spans.is_empty() {
+            0
+        } else {
+            (rows * layout.row_bytes()).max(value_bytes)
         };
         let bytes = rows * (layout.row_bytes() + TABLE_ROW_BYTES) + values;
         let budget = &partitions.plan.context.budget;

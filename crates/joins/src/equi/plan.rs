@@ -62,9 +62,10 @@ impl Side {
     fn output_fields(&self, nullable: bool) -> impl Iterator<Item = Arc<Field>> + '_ {
         self.output.iter().map(move |position| {
             let field = &self.fields[*position];
-            match nullable && !field.is_nullable() {
-                true => Arc::new(field.as_ref().clone().with_nullable(true)),
-                false => field.clone(),
+            if nullable && !field.is_nullable() {
+                Arc::new(field.as_ref().clone().with_nullable(true))
+            } else {
+                field.clone()
             }
         })
     }

@@ -36,9 +36,10 @@ impl<'v> PendingSums<'v> {
     /// # Panics
     /// If there was no room.
     pub(super) fn push(&mut self, is_float: bool, sum: WordSum<'v>) -> bool {
-        let (sums, number) = match is_float {
-            true => (&mut self.floats, &mut self.numbers.1),
-            false => (&mut self.integers, &mut self.numbers.0),
+        let (sums, number) = if is_float {
+            (&mut self.floats, &mut self.numbers.1)
+        } else {
+            (&mut self.integers, &mut self.numbers.0)
         };
         sums[*number] = sum;
         *number += 1;
@@ -49,9 +50,10 @@ impl<'v> PendingSums<'v> {
     /// `counts_rows`.
     pub(super) fn add(&mut self, words: &mut [u64], records: &[u32], counts_rows: bool) {
         // The flag becomes a constant of the loop, which then has no branch for it.
-        match counts_rows {
-            true => self.add_some::<true>(words, records),
-            false => self.add_some::<false>(words, records),
+        if counts_rows {
+            self.add_some::<true>(words, records)
+        } else {
+            self.add_some::<false>(words, records)
         }
         self.numbers = (0, 0);
     }

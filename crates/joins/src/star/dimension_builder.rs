@@ -151,9 +151,10 @@ impl DimensionBuilder {
         for (all, more) in self.payload.iter_mut().zip(payload) {
             assert_eq!(more.len(), rows, "a value for each key");
             // All rows may come in a single batch, which is moved and not copied.
-            match all.is_empty() {
-                true => *all = more,
-                false => all.append(&more),
+            if all.is_empty() {
+                *all = more
+            } else {
+                all.append(&more)
             }
         }
         let grouped = !self.groups.is_empty() || groups.iter().any(|group| *group > 0);
@@ -161,9 +162,10 @@ impl DimensionBuilder {
             self.groups.resize(self.rows(), 0);
             self.groups.extend_from_slice(groups);
         }
-        match self.keys.is_empty() {
-            true => self.keys = keys,
-            false => self.keys.extend_from_slice(&keys),
+        if self.keys.is_empty() {
+            self.keys = keys
+        } else {
+            self.keys.extend_from_slice(&keys)
         }
     }
 
@@ -224,17 +226,14 @@ impl DimensionBuilder {
         );
         let mut payload = Payload::new(self.payload);
         let mut group_of_row = Vec::new();
-        let is_dense = match payload.is_empty() {
-            true => {
-                places <= MAX_ALWAYS_DENSE_SLOTS
-                    || places <= MAX_SLOTS_PER_KEY * count as u128 && places < u128::from(u32::MAX)
-            }
-            false => {
-                places
-                    <= SMALL_PAYLOAD
-                        .max(SPARSE_PAYLOAD * count as u128)
-                        .min(u32::MAX.into())
-            }
+        let is_dense = if payload.is_empty() {
+            places <= MAX_ALWAYS_DENSE_SLOTS
+                || places <= MAX_SLOTS_PER_KEY * count as u128 && places < u128::from(u32::MAX)
+        } else {
+            places
+                <= SMALL_PAYLOAD
+                    .max(SPARSE_PAYLOAD * count as u128)
+                    .min(u32::MAX.into())
         };
         let (keys, rows) = if is_dense {
             let found = DenseKeys::build(rows, (low, places as u32), (count, groups), self.exists)?;

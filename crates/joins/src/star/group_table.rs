@@ -69,9 +69,10 @@ pub(super) enum GroupNumbers {
 impl GroupNumbers {
     /// Creates an empty list of numbers below `space`.
     pub(super) fn new(space: u128) -> GroupNumbers {
-        match space <= 1 << u32::BITS {
-            true => GroupNumbers::Narrow(Vec::new()),
-            false => GroupNumbers::Wide(Vec::new()),
+        if space <= 1 << u32::BITS {
+            GroupNumbers::Narrow(Vec::new())
+        } else {
+            GroupNumbers::Wide(Vec::new())
         }
     }
 
@@ -109,9 +110,10 @@ impl MemoryLimit<'_> {
     /// # Errors
     /// [`JoinError::Memory`].
     pub(super) fn reserve(self, bytes: usize) -> JoinResult<()> {
-        match self.0(bytes) {
-            true => Ok(()),
-            false => Err(JoinError::Memory { bytes }),
+        if self.0(bytes) {
+            Ok(())
+        } else {
+            Err(JoinError::Memory { bytes })
         }
     }
 }

@@ -173,9 +173,10 @@ impl Merge<'_> {
                 let number = self.layout.number(other).unwrap_or(0);
                 let (record, is_new) =
                     index.find_or_add(hash(number), |record| all[record * words + 1] == number);
-                match is_new {
-                    true => all.extend_from_slice(other),
-                    false => self.layout.merge(&mut all[record * words..][..words], other),
+                if is_new {
+                    all.extend_from_slice(other)
+                } else {
+                    self.layout.merge(&mut all[record * words..][..words], other)
                 }
             }
         }
@@ -217,9 +218,10 @@ impl Merge<'_> {
     }
 
     fn check(self) -> JoinResult<()> {
-        match self.interrupted.load(Ordering::Relaxed) {
-            true => Err(JoinError::Interrupted),
-            false => Ok(()),
+        if self.interrupted.load(Ordering::Relaxed) {
+            Err(JoinError::Interrupted)
+        } else {
+            Ok(())
         }
     }
 }

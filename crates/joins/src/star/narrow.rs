@@ -91,15 +91,14 @@ impl<'a> NarrowProbe<'a> {
                     conditions.push((probe.columns[0], bounds));
                 }
                 let add = base.wrapping_sub(dense.low) as u64;
-                match is_whole {
-                    true => KeyReader::Whole,
-                    false => {
-                        let rough = dense
-                            .rough
-                            .as_ref()
-                            .map(|rough| column.filter(add, rough).map(Box::new));
-                        KeyReader::DenseKeys(column.filter(add, &dense.present)?, dense, rough.transpose()?)
-                    }
+                if is_whole {
+                    KeyReader::Whole
+                } else {
+                    let rough = dense
+                        .rough
+                        .as_ref()
+                        .map(|rough| column.filter(add, rough).map(Box::new));
+                    KeyReader::DenseKeys(column.filter(add, &dense.present)?, dense, rough.transpose()?)
                 }
             }
             KeyLookup::HashedKeys(sparse) => KeyReader::HashedKeys(column.code_reader()?, sparse),

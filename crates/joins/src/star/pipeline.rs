@@ -260,9 +260,10 @@ impl<'a> Pipeline<'a> {
             self.few.add(1, is_rough);
             self.selection.push(block + at - self.few.block, &mask);
         }
-        match self.selection.len() >= MIN_SELECTION_ROWS {
-            true => self.few(groups, stats),
-            false => Ok(()),
+        if self.selection.len() >= MIN_SELECTION_ROWS {
+            self.few(groups, stats)
+        } else {
+            Ok(())
         }
     }
 

@@ -59,9 +59,10 @@ pub(super) enum ValueReader<'a> {
 
 impl<'a> ValueReader<'a> {
     pub(super) fn for_column(column: &'a Column) -> JoinResult<Self> {
-        Ok(match column.code_bits()? <= u32::BITS {
-            true => ValueReader::Narrow(column.code_reader()?),
-            false => ValueReader::Wide(column.code_reader()?),
+        Ok(if column.code_bits()? <= u32::BITS {
+            ValueReader::Narrow(column.code_reader()?)
+        } else {
+            ValueReader::Wide(column.code_reader()?)
         })
     }
 }

@@ -190,9 +190,10 @@ impl StarJoin {
                     return true;
                 };
                 let mut measures = self.aggregates.iter().map(|aggregate| &aggregate.measure);
-                match measures.any(|measure| measure.reads_floats(position)) {
-                    true => floats(segment.column(*column)).is_some(),
-                    false => integers(segment.column(*column)).is_some(),
+                if measures.any(|measure| measure.reads_floats(position)) {
+                    floats(segment.column(*column)).is_some()
+                } else {
+                    integers(segment.column(*column)).is_some()
                 }
             })
             && coded.all(|column| segment.column(column).code_space().is_some())
@@ -369,9 +370,10 @@ impl StarStats {
 /// # Errors
 /// [`JoinError::TooManyGroups`] if there are more groups than `most`.
 fn check_groups(groups: u128, most: u64) -> JoinResult<()> {
-    match groups > most.into() {
-        true => Err(JoinError::TooManyGroups { groups, most }),
-        false => Ok(()),
+    if groups > most.into() {
+        Err(JoinError::TooManyGroups { groups, most })
+    } else {
+        Ok(())
     }
 }
 

@@ -208,9 +208,10 @@ fn check(rows: &[FloatRow], threads: usize) {
 fn doubles(special: bool) -> impl Strategy<Value = Option<f64>> {
     let sixteenths = (-4000..4000_i32).prop_map(|value| Some(f64::from(value) / 16.0));
     let positive = (0..900_i32).prop_map(|value| Some(f64::from(value) / 4.0));
-    let other = match special {
-        true => prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(-0.0)].boxed(),
-        false => Just(-0.0).boxed(),
+    let other = if special {
+        prop_oneof![Just(f64::NAN), Just(f64::INFINITY), Just(-0.0)].boxed()
+    } else {
+        Just(-0.0).boxed()
     };
     prop_oneof![8 => sixteenths, 8 => positive, 2 => Just(None), 1 => other.prop_map(Some)]
 }

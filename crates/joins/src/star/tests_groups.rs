@@ -60,17 +60,16 @@ impl Domain {
             let base = space.integer_base().expect("whole numbers");
             let shift = base.wrapping_sub(low) as u64;
             let shift = shift.wrapping_add(1);
-            match listed {
-                false => GroupCodes::Shifted {
+            if listed {
+                let number = |code: u64| match (code, space.has_null()) {
+                    (0, true) => 0,
+                    _ => code.wrapping_add(shift) as u32,
+                };
+                GroupCodes::Listed((0..=space.max_code()).map(number).collect())
+            } else {
+                GroupCodes::Shifted {
                     shift,
                     has_null: space.has_null(),
-                },
-                true => {
-                    let number = |code: u64| match (code, space.has_null()) {
-                        (0, true) => 0,
-                        _ => code.wrapping_add(shift) as u32,
-                    };
-                    GroupCodes::Listed((0..=space.max_code()).map(number).collect())
                 }
             }
         });

@@ -187,17 +187,14 @@ proptest! {
         let bytes = || names.iter().map(|name| name.as_bytes());
         let groups = Vec::from_iter(records.iter().map(|(group, ..)| *group));
         let values = MeasureValues::of_floats(records.iter().map(|(_, _, float)| *float), vec![]);
-        let (builder, source, measure) = match repeats {
-            true => {
-                let mut builder = DimensionBuilder::of_strings().existence();
-                builder.extend_strings(bytes().chain(bytes()), &[], vec![]);
-                (builder, MeasureSource::Fact(1), Measure::Column(0))
-            }
-            false => {
-                let mut builder = DimensionBuilder::of_strings().payload(1);
-                builder.extend_strings(bytes(), &groups, vec![values]);
-                (builder, MeasureSource::Dimension { probe: 0, column: 0 }, Measure::FloatColumn(0))
-            }
+        let (builder, source, measure) = if repeats {
+            let mut builder = DimensionBuilder::of_strings().existence();
+            builder.extend_strings(bytes().chain(bytes()), &[], vec![]);
+            (builder, MeasureSource::Fact(1), Measure::Column(0))
+        } else {
+            let mut builder = DimensionBuilder::of_strings().payload(1);
+            builder.extend_strings(bytes(), &groups, vec![values]);
+            (builder, MeasureSource::Dimension { probe: 0, column: 0 }, Measure::FloatColumn(0))
         };
         let dimension = builder.finish().expect("keys repeat only where they may");
         prop_assert_eq!(dimension.key_of_string(names[0].as_bytes()), Some(0));
@@ -211,9 +208,10 @@ proptest! {
         let (groups, _) = join.run(&segments, &[], 2, &AtomicBool::new(false)).expect("joined");
         let groups = groups.all();
         let found = (0..groups.numbers().len()).map(|at| {
-            let sum = match repeats {
-                true => groups.value(at, 0).map_or(0.0, |sum| sum as f64),
-                false => groups.float(at, 0).unwrap_or(0.0),
+            let sum = if repeats {
+                groups.value(at, 0).map_or(0.0, |sum| sum as f64)
+            } else {
+                groups.float(at, 0).unwrap_or(0.0)
             };
             (groups.numbers()[at] as u32, (groups.rows(at), sum))
         });
@@ -221,9 +219,10 @@ proptest! {
         for row in &rows {
             let record = key(row).and_then(|key| names.iter().position(|name| *name == key));
             let Some(record) = record else { continue };
-            let (group, value) = match repeats {
-                true => (0, row.2.map_or(0.0, f64::from)),
-                false => (records[record].0, records[record].2),
+            let (group, value) = if repeats {
+                (0, row.2.map_or(0.0, f64::from))
+            } else {
+                (records[record].0, records[record].2)
             };
             let state = expected.entry(group).or_default();
             *state = (state.0 + 1, state.1 + value);

@@ -54,9 +54,10 @@ impl AccessTable {
     fn present(&self, key: &[u8]) -> u64 {
         let (place, tag) = self.place(key);
         let found = place.load(Relaxed);
-        match found & !(FLUSH - 1) == tag | self.flush() {
-            true => found,
-            false => 0,
+        if found & !(FLUSH - 1) == tag | self.flush() {
+            found
+        } else {
+            0
         }
     }
 

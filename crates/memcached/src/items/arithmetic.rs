@@ -82,9 +82,10 @@ impl Items {
                 let Some(old) = number(item.data()) else {
                     return refused(Calculated::NotNumeric);
                 };
-                let value = match change.decrement {
-                    true => old.saturating_sub(change.delta),
-                    false => old.wrapping_add(change.delta),
+                let value = if change.decrement {
+                    old.saturating_sub(change.delta)
+                } else {
+                    old.wrapping_add(change.delta)
                 };
                 // As in memcached, a number that gets shorter keeps its length.
                 let old_len = item.data().len();

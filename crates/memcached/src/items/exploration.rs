@@ -135,16 +135,15 @@ impl Workload<'_> {
                 run(&running, step);
                 memory.acknowledge(at as u64);
             }
-            match is_durable(&pool) {
+            if is_durable(&pool) {
                 // Whatever closing does is no part of the workload.
-                true => std::mem::forget(running),
-                false => {
-                    let closing = self.steps.len() as u64;
-                    memory.begin(closing);
-                    running.items.storage.close().unwrap();
-                    drop(running);
-                    memory.acknowledge(closing);
-                }
+                std::mem::forget(running)
+            } else {
+                let closing = self.steps.len() as u64;
+                memory.begin(closing);
+                running.items.storage.close().unwrap();
+                drop(running);
+                memory.acknowledge(closing);
             }
         };
         explorer.run(prepare, work, |memory, crash| {

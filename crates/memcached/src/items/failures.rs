@@ -94,9 +94,10 @@ impl ItemGeneration for FailingGeneration {
     }
 
     fn write(&self, changes: &[ItemChange<'_>]) -> Result<()> {
-        match self.fails.load(Relaxed) {
-            true => Err(MemcachedError::Storage("the test has asked for it".into())),
-            false => self.inner.write(changes),
+        if self.fails.load(Relaxed) {
+            Err(MemcachedError::Storage("the test has asked for it".into()))
+        } else {
+            self.inner.write(changes)
         }
     }
 

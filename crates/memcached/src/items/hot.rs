@@ -47,9 +47,10 @@ impl Items {
         let mut ticket = None;
         if hot.admits(hash) {
             let start = is_timed.then(Instant::now);
-            let found = match is_timed {
-                true => hot.get_timed(hash, key),
-                false => hot.get(hash, key),
+            let found = if is_timed {
+                hot.get_timed(hash, key)
+            } else {
+                hot.get(hash, key)
             };
             times.lookup = start.map(|start| start.elapsed());
             match found {

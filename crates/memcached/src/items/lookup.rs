@@ -164,9 +164,10 @@ impl Items {
             ..Found::new(Arc::clone(&item))
         };
         Ok(Decision {
-            effect: match is_changed {
-                true => Effect::Put(item),
-                false => Effect::None,
+            effect: if is_changed {
+                Effect::Put(item)
+            } else {
+                Effect::None
             },
             outcome: ChangeOutcome::Find(Some(found)),
         })
@@ -176,9 +177,10 @@ impl Items {
     pub(super) fn note_use(&self, key: &[u8], lookup: &Lookup, found: &mut Found) {
         let now = self.now();
         if found.created {
-            return match lookup.no_bump {
-                true => self.accesses.stored(key, now),
-                false => self.accesses.hit(key, now),
+            return if lookup.no_bump {
+                self.accesses.stored(key, now)
+            } else {
+                self.accesses.hit(key, now)
             };
         }
         if lookup.with_access {

@@ -24,9 +24,10 @@ impl Items {
     pub(crate) fn apply(&self, changes: &[Change<'_>]) -> Vec<Result<ChangeOutcome>> {
         let mut outcomes = Vec::with_capacity(changes.len());
         while let Some(rest) = changes.get(outcomes.len()..).filter(|rest| !rest.is_empty()) {
-            let run = match injected(MemcachedFault::CommitApart) {
-                true => &rest[..1],
-                false => &rest[..independent(&rest[..rest.len().min(MAX_CHANGES)])],
+            let run = if injected(MemcachedFault::CommitApart) {
+                &rest[..1]
+            } else {
+                &rest[..independent(&rest[..rest.len().min(MAX_CHANGES)])]
             };
             match self.commit_together(run) {
                 Ok(done) => outcomes.extend(done),

@@ -82,10 +82,11 @@ impl Backend {
             Tree(kind) => (kind, xxh3_64),
             Collisions(kind) => (kind, |key| xxh3_64(key) % 2),
         };
-        let chunk = match is_durable(pool) {
-            true => 4096,
+        let chunk = if is_durable(pool) {
+            4096
+        } else {
             // Slabs do not grow during a workload, which would publish a generation of the pool.
-            false => 32 << 10,
+            32 << 10
         };
         let options = TreeStorageOptions { chunk, hash };
         Ok(Arc::new(TreeStorage::open(pool, kind, clock, options)?))

@@ -61,9 +61,10 @@ impl Items {
         waiting: u64,
     ) -> Result<Decision> {
         let refused = |outcome| Ok(Decision::keep(ChangeOutcome::Write(outcome)));
-        let old = match write.reads_old() {
-            true => self.load(generation, write.key)?,
-            false => None,
+        let old = if write.reads_old() {
+            self.load(generation, write.key)?
+        } else {
+            None
         };
         let mut item = match self.changed(write, old, self.now()) {
             Ok(item) => item,

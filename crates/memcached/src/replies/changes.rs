@@ -30,9 +30,10 @@ pub(crate) fn execute_changes(shared: &Shared, requests: &[ChangeRequest<'_>], r
     let counters = &shared.items.counters;
     let mut all_succeeded = true;
     for ChangeRequest { command, .. } in requests {
-        match command.returns_values() {
-            true => counters.reads.add(latency),
-            false => counters.writes.add(latency),
+        if command.returns_values() {
+            counters.reads.add(latency)
+        } else {
+            counters.writes.add(latency)
         }
         let before = reply.len();
         let answered = match command {

@@ -13,12 +13,11 @@ pub(super) fn execute(shared: &Shared, command: &Command<'_>, reply: &mut Vec<u8
     let (text, noreply) = match command {
         Command::FlushAll { delay, noreply } => {
             shared.items.counters.cmd_flush.add(1);
-            match shared.settings.allows_flush {
-                true => {
-                    shared.flush(*delay)?;
-                    ("OK", *noreply)
-                }
-                false => ("CLIENT_ERROR flush_all not allowed", *noreply),
+            if shared.settings.allows_flush {
+                shared.flush(*delay)?;
+                ("OK", *noreply)
+            } else {
+                ("CLIENT_ERROR flush_all not allowed", *noreply)
             }
         }
         Command::Verbosity { noreply } => ("OK", *noreply),
@@ -220,15 +219,12 @@ pub(super) fn deleted(shared: &Shared, outcome: RemoveOutcome, noreply: bool, re
 pub(super) fn touched(shared: &Shared, is_there: bool, noreply: bool, reply: &mut Vec<u8>) {
     let counters = &shared.items.counters;
     counters.cmd_touch.add(1);
-    let text = match is_there {
-        true => {
-            counters.touch_hits.add(1);
-            "TOUCHED"
-        }
-        false => {
-            counters.touch_misses.add(1);
-            "NOT_FOUND"
-        }
+    let text = if is_there {
+        counters.touch_hits.add(1);
+        "TOUCHED"
+    } else {
+        counters.touch_misses.add(1);
+        "NOT_FOUND"
     };
     if !noreply {
         line(reply, text);
@@ -258,9 +254,10 @@ pub(super) fn calculated(
     reply: &mut Vec<u8>,
 ) {
     let counters = &shared.items.counters;
-    let (hits, misses) = match decrement {
-        true => (&counters.decr_hits, &counters.decr_misses),
-        false => (&counters.incr_hits, &counters.incr_misses),
+    let (hits, misses) = if decrement {
+        (&counters.decr_hits, &counters.decr_misses)
+    } else {
+        (&counters.incr_hits, &counters.incr_misses)
     };
     let before = reply.len();
     match calculated {

@@ -280,9 +280,10 @@ pub(super) fn calculation<'a>(meta: &'a Meta<'_>) -> Change<'a> {
 pub(super) fn calculated(shared: &Shared, meta: &Meta<'_>, calculated: Calculated, reply: &mut Vec<u8>) {
     let counters = &shared.items.counters;
     counters.cmd_meta.add(1);
-    let (hits, misses) = match meta.decrements() {
-        true => (&counters.decr_hits, &counters.decr_misses),
-        false => (&counters.incr_hits, &counters.incr_misses),
+    let (hits, misses) = if meta.decrements() {
+        (&counters.decr_hits, &counters.decr_misses)
+    } else {
+        (&counters.incr_hits, &counters.incr_misses)
     };
     match calculated {
         Calculated::Number {
@@ -330,9 +331,10 @@ pub(super) fn calculated(shared: &Shared, meta: &Meta<'_>, calculated: Calculate
 
 /// Appends the reply to `me`.
 pub(super) fn debug(shared: &Shared, sent_key: &[u8], is_base64: bool, reply: &mut Vec<u8>) -> Result<Next> {
-    let decoded = match is_base64 {
-        true => STANDARD.decode(sent_key).ok(),
-        false => Some(sent_key.to_vec()),
+    let decoded = if is_base64 {
+        STANDARD.decode(sent_key).ok()
+    } else {
+        Some(sent_key.to_vec())
     };
     let Some(key) = decoded.filter(|key| !key.is_empty()) else {
         line(reply, "CLIENT_ERROR bad command line format");

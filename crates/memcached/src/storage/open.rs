@@ -63,9 +63,10 @@ fn open_pool(settings: &ServerSettings, is_strict: bool) -> Result<Pool> {
     let options = PoolOptions::default()
         .with_strict(is_strict && !settings.assume_dax)
         .with_assume_dax(settings.assume_dax);
-    Ok(match settings.pool.exists() {
-        true => Pool::open(&settings.pool, &options)?,
-        false => Pool::create(&settings.pool, &options)?,
+    Ok(if settings.pool.exists() {
+        Pool::open(&settings.pool, &options)?
+    } else {
+        Pool::create(&settings.pool, &options)?
     })
 }
 

@@ -63,9 +63,10 @@ fn group(
         len: 0,
     };
     for (place, (key, hash)) in keys.iter().zip(hashes).enumerate() {
-        let found = match cache.admits(hash) {
-            true => cache.get(hash, *key),
-            false => PairLookup::Busy,
+        let found = if cache.admits(hash) {
+            cache.get(hash, *key)
+        } else {
+            PairLookup::Busy
         };
         match found {
             PairLookup::Hit(value) => values[place] = Some(value),

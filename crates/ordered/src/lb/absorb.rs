@@ -37,9 +37,10 @@ pub(super) fn take_over<W: StoreWords, const B: usize>(
             waits |= entries && block > 0;
         }
     }
-    let mut result = match waits {
-        true => write_gate.keep(left.0.fence()),
-        false => Ok(()),
+    let mut result = if waits {
+        write_gate.keep(left.0.fence())
+    } else {
+        Ok(())
     };
     if several {
         for block in 1..B {

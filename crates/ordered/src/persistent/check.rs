@@ -69,12 +69,13 @@ impl<F: NodeFormat> PersistentTree<F> {
     fn visit_if_read_only(&self, due: &PendingNode) -> Result<(), TreeError> {
         let number = self.number(due.link);
         let unseen = due.level == 0 && self.slab.is_node(due.link) && !self.visited.has(number);
-        match self.slab.is_read_only() && unseen {
-            true => match self.visit(number, 0) {
+        if self.slab.is_read_only() && unseen {
+            match self.visit(number, 0) {
                 Err(error @ TreeError::NeedsRecovery { .. }) => Err(error),
                 _ => Ok(()),
-            },
-            false => Ok(()),
+            }
+        } else {
+            Ok(())
         }
     }
 

@@ -133,12 +133,13 @@ impl<F: NodeFormat> PersistentTree<F> {
             Some(from) => still(from),
             None => self.root().0 == at.number,
         };
-        match linked && still(at) {
-            true => Err(self.damaged(
+        if linked && still(at) {
+            Err(self.damaged(
                 culprit.number,
                 "its level, key range or links do not fit its position in the tree",
-            )),
-            false => Ok(None),
+            ))
+        } else {
+            Ok(None)
         }
     }
 
@@ -177,9 +178,10 @@ impl<F: NodeFormat> PersistentTree<F> {
         if agrees || !still {
             return Ok(still);
         }
-        Err(match self.is_in_place(number) {
-            true => self.damaged(above.number, "one of its links does not lead to a child of it"),
-            false => self.damaged(number, "its level or key range differs from what its parent says"),
+        Err(if self.is_in_place(number) {
+            self.damaged(above.number, "one of its links does not lead to a child of it")
+        } else {
+            self.damaged(number, "its level or key range differs from what its parent says")
         })
     }
 

@@ -84,9 +84,10 @@ impl<F: NodeFormat> PersistentTree<F> {
                 return Ok(None);
             }
             if level == path.height && level > 1 && entries.len() == 1 {
-                return match self.is_usable(entries[0], level - 1)? {
-                    true => self.shrink_root(&path, version, entries[0].1),
-                    false => Ok(Some(false)),
+                return if self.is_usable(entries[0], level - 1)? {
+                    self.shrink_root(&path, version, entries[0].1)
+                } else {
+                    Ok(Some(false))
                 };
             }
             let child = entries.child(key);
@@ -140,11 +141,11 @@ impl<F: NodeFormat> PersistentTree<F> {
     /// damaged.
     fn is_usable(&self, (low, link): (u64, u64), level: u32) -> Result<bool, TreeError> {
         let number = self.number(link);
-        let visited = match self.visited.has(number) {
-            false => self
-                .verify_place(low, level)
-                .and_then(|_| self.visit(number, level)),
-            true => Ok(()),
+        let visited = if self.visited.has(number) {
+            Ok(())
+        } else {
+            self.verify_place(low, level)
+                .and_then(|_| self.visit(number, level))
         };
         match visited.and_then(|()| self.intact(number)) {
             Ok(()) => Ok(true),

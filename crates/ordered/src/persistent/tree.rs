@@ -130,9 +130,10 @@ impl<F: NodeFormat> PersistentTree<F> {
     /// Returns the number of the node that a link leads to, or 0 if the link is invalid.
     #[inline(always)]
     pub(super) fn number(&self, link: u64) -> u32 {
-        match is_node_offset(link, self.slab.medium().len()) {
-            true => number_of(link),
-            false => 0,
+        if is_node_offset(link, self.slab.medium().len()) {
+            number_of(link)
+        } else {
+            0
         }
     }
 

@@ -46,9 +46,10 @@ pub(crate) fn creation<K: Kind>() {
             }
             Err(error) => return Err(error.to_string()),
         };
-        match contents(&tree)? == TreeContents::new() {
-            true => Ok(()),
-            false => Err("a new tree has entries".to_owned()),
+        if contents(&tree)? == TreeContents::new() {
+            Ok(())
+        } else {
+            Err("a new tree has entries".to_owned())
         }
     };
     let explorer = Explorer {

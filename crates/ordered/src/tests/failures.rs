@@ -66,12 +66,13 @@ impl MediumBackend for Limited {
     forward_medium!(medium: kind, refresh, sync);
 
     fn grow(&self, new_len: u64) -> Result<(), MediaError> {
-        match new_len > self.most.load(Ordering::Relaxed) {
-            true => Err(MediaError::DiskFull {
+        if new_len > self.most.load(Ordering::Relaxed) {
+            Err(MediaError::DiskFull {
                 path: PathBuf::from("small disk"),
                 wanted: new_len,
-            }),
-            false => self.medium.grow(new_len),
+            })
+        } else {
+            self.medium.grow(new_len)
         }
     }
 

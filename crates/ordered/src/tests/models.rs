@@ -244,9 +244,10 @@ fn split<K: Kind>() -> Model {
 /// selects the first leaf of the parent.
 fn empty_leaf<K: Kind>(first: bool) -> Model {
     let leaf = K::LEAF;
-    let (gone, left) = match first {
-        true => (1..=leaf, 1),
-        false => (leaf + 1..=2 * leaf, leaf + 1),
+    let (gone, left) = if first {
+        (1..=leaf, 1)
+    } else {
+        (leaf + 1..=2 * leaf, leaf + 1)
     };
     let fill = keys(1..=2 * leaf + 2).map(Do::Insert);
     let remove = keys(gone).filter(|key| *key != left * 10).map(Do::Remove);

@@ -65,18 +65,20 @@ fn check<K: HybridKind>(
     }
     drop(tree);
     let again = opened::<K>(&pool).map_err(|error| format!("after closing: {error}"))?;
-    match contents(&again)? == found {
-        true => Ok(()),
-        false => Err("wrong contents after closing".to_owned()),
+    if contents(&again)? == found {
+        Ok(())
+    } else {
+        Err("wrong contents after closing".to_owned())
     }
 }
 
 /// Opens a tree, which must not read its leaves.
 fn opened<K: HybridKind>(pool: &Pool) -> Result<K::Tree, String> {
     let tree = K::open(pool).map_err(|error| error.to_string())?;
-    match K::hybrid(&tree).is_lazy() {
-        true => Ok(tree),
-        false => Err("its leaves were read".to_owned()),
+    if K::hybrid(&tree).is_lazy() {
+        Ok(tree)
+    } else {
+        Err("its leaves were read".to_owned())
     }
 }
 

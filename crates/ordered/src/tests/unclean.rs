@@ -27,9 +27,10 @@ fn kill(tree: impl OrderedIndex) {
 /// Opens a tree, of which it must not be known which nodes are in use.
 fn opened<K: PersistentKind>(pool: &Pool) -> Result<K::Tree, String> {
     let tree = K::open(pool).map_err(|error| error.to_string())?;
-    match K::persistent(&tree).usage.is_complete() {
-        false => Ok(tree),
-        true => Err("its nodes were read".to_owned()),
+    if K::persistent(&tree).usage.is_complete() {
+        Err("its nodes were read".to_owned())
+    } else {
+        Ok(tree)
     }
 }
 
@@ -86,9 +87,10 @@ fn check<K: PersistentKind>(
     }
     drop(tree);
     let again = opened::<K>(&pool).map_err(|error| format!("after closing: {error}"))?;
-    match contents(&again)? == found {
-        true => Ok(()),
-        false => Err("wrong contents after closing".to_owned()),
+    if contents(&again)? == found {
+        Ok(())
+    } else {
+        Err("wrong contents after closing".to_owned())
     }
 }
 
@@ -162,9 +164,10 @@ fn killed_often<K: PersistentKind>(seed: u64, lives: usize, kills: bool) -> Resu
         }
     }
     let bytes = K::persistent(&tree).slab.stats().bytes;
-    match contents(&tree)? == model {
-        true => Ok(bytes),
-        false => Err("wrong contents".to_owned()),
+    if contents(&tree)? == model {
+        Ok(bytes)
+    } else {
+        Err("wrong contents".to_owned())
     }
 }
 
@@ -220,9 +223,10 @@ fn merged_behind_the_walk<K: PersistentKind>() -> Result<(), String> {
         model.remove(&key);
     }
     assert!(!K::persistent(&tree).usage.is_complete());
-    match contents(&tree)? == model {
-        true => Ok(()),
-        false => Err("wrong contents".to_owned()),
+    if contents(&tree)? == model {
+        Ok(())
+    } else {
+        Err("wrong contents".to_owned())
     }
 }
 

@@ -114,9 +114,10 @@ pub(crate) fn contents(tree: &impl OrderedIndex) -> Result<TreeContents, String>
     }
     let count = entries.len();
     let contents: TreeContents = entries.into_iter().collect();
-    match contents.len() == count && count as u64 == report.entries {
-        true => Ok(contents),
-        false => Err(format!("{count} entries, {} keys, {report:?}", contents.len())),
+    if contents.len() == count && count as u64 == report.entries {
+        Ok(contents)
+    } else {
+        Err(format!("{count} entries, {} keys, {report:?}", contents.len()))
     }
 }
 
@@ -155,9 +156,10 @@ pub(crate) fn check<K: Kind>(
     }
     drop(tree);
     let again = K::open(&pool).map_err(|error| error.to_string())?;
-    match contents(&again)? == found {
-        true => Ok(()),
-        false => Err("what came after the crash is not there".to_owned()),
+    if contents(&again)? == found {
+        Ok(())
+    } else {
+        Err("what came after the crash is not there".to_owned())
     }
 }
 
@@ -167,9 +169,10 @@ pub(crate) fn prepare<K: Kind>(medium: &Arc<Tracked>, setup: &[Do], closed: bool
     let pool = Pool::create_on(Arc::clone(medium)).unwrap();
     let mut tree = K::create(&pool);
     run(&mut tree, setup, |_| (), |_| ());
-    match closed {
-        true => drop(tree),
-        false => fault::with(CloseFault::Unsealed, || drop(tree)),
+    if closed {
+        drop(tree)
+    } else {
+        fault::with(CloseFault::Unsealed, || drop(tree))
     }
 }
 

@@ -195,9 +195,10 @@ impl NodeFormat for WbFormat {
         let meta = node.meta();
         let used = bitmap(meta);
         let unfinished = meta & VALID == 0;
-        let slots = match unfinished {
-            true => sorted(node),
-            false => SlotArray::from_node(node),
+        let slots = if unfinished {
+            sorted(node)
+        } else {
+            SlotArray::from_node(node)
         };
         let mut listed = 0;
         let mut entries = SortedEntries::new();

@@ -49,9 +49,10 @@ impl PhysicalOptimizerRule for DynamicFilterRule {
         config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let settings = config.extensions.get::<SessionSettings>();
-        match settings.is_some_and(|settings| settings.dynamic_filters.0) {
-            true => push(plan, Vec::new(), config),
-            false => Ok(plan),
+        if settings.is_some_and(|settings| settings.dynamic_filters.0) {
+            push(plan, Vec::new(), config)
+        } else {
+            Ok(plan)
         }
     }
 
@@ -119,9 +120,10 @@ fn push(
     {
         *build = Arc::new(BuildKeysExec::new(Arc::clone(build), keys));
     }
-    match changed {
-        true => replace_children_if_necessary(plan, children),
-        false => Ok(plan),
+    if changed {
+        replace_children_if_necessary(plan, children)
+    } else {
+        Ok(plan)
     }
 }
 

@@ -29,9 +29,10 @@ impl OptimizerRule for OrderCrossJoins {
         let mut found = false;
         plan.apply_with_subqueries(|node| {
             found = matches!(node, LogicalPlan::Join(join) if is_hidden(join));
-            Ok(match found {
-                true => TreeNodeRecursion::Stop,
-                false => TreeNodeRecursion::Continue,
+            Ok(if found {
+                TreeNodeRecursion::Stop
+            } else {
+                TreeNodeRecursion::Continue
             })
         })?;
         if !found {

@@ -51,9 +51,10 @@ impl AppendedFile {
         if self.pending.len() + bytes.len() > WRITE_BYTES {
             self.write()?;
         }
-        match bytes.len() > WRITE_BYTES {
-            true => self.write_at(bytes, self.len)?,
-            false => self.pending.extend_from_slice(bytes),
+        if bytes.len() > WRITE_BYTES {
+            self.write_at(bytes, self.len)?
+        } else {
+            self.pending.extend_from_slice(bytes)
         }
         self.len += bytes.len() as u64;
         Ok(())

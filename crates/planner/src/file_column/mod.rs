@@ -169,14 +169,13 @@ fn append_views<T: ByteViewType>(
 ) -> Result<()> {
     for value in array {
         let bytes: &[u8] = value.map_or(&[], AsRef::as_ref);
-        let view = match bytes.len() > MAX_INLINE_BYTES {
-            false => make_view(bytes, 0, 0),
-            true => {
-                texts.keep_together(bytes.len() as u64, TEXT_BUFFER_BYTES)?;
-                let (buffer, offset) = (texts.len() / TEXT_BUFFER_BYTES, texts.len() % TEXT_BUFFER_BYTES);
-                texts.append(bytes)?;
-                make_view(bytes, buffer as u32, offset as u32)
-            }
+        let view = if bytes.len() > MAX_INLINE_BYTES {
+            texts.keep_together(bytes.len() as u64, TEXT_BUFFER_BYTES)?;
+            let (buffer, offset) = (texts.len() / TEXT_BUFFER_BYTES, texts.len() % TEXT_BUFFER_BYTES);
+            texts.append(bytes)?;
+            make_view(bytes, buffer as u32, offset as u32)
+        } else {
+            make_view(bytes, 0, 0)
         };
         views.append(&view.to_le_bytes())?;
     }

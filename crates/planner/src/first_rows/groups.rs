@@ -111,9 +111,12 @@ impl BitGroups<'_> {
         let values = &data.buffer::<T>(0)[..column.len()];
         match column.nulls().filter(|nulls| nulls.null_count() > 0) {
             None => groups.extend(values.iter().map(|value| self.of_word((*value).into()))),
-            Some(nulls) => groups.extend(values.iter().zip(nulls).map(|(value, is_valid)| match is_valid {
-                true => self.of_word((*value).into()),
-                false => self.of_null(),
+            Some(nulls) => groups.extend(values.iter().zip(nulls).map(|(value, is_valid)| {
+                if is_valid {
+                    self.of_word((*value).into())
+                } else {
+                    self.of_null()
+                }
             })),
         }
     }

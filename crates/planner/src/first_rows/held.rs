@@ -171,12 +171,11 @@ impl HeldRows {
     }
 
     fn coalesce(&mut self, batch: RecordBatch, passing: BooleanBuffer) -> Result<()> {
-        match passing.count_set_bits() == batch.num_rows() {
-            true => self.coalescer.push_batch(batch)?,
-            false => {
-                let passing = BooleanArray::new(passing, None);
-                self.coalescer.push_batch_with_filter(batch, &passing)?;
-            }
+        if passing.count_set_bits() == batch.num_rows() {
+            self.coalescer.push_batch(batch)?
+        } else {
+            let passing = BooleanArray::new(passing, None);
+            self.coalescer.push_batch_with_filter(batch, &passing)?;
         }
         self.take_complete();
         Ok(())

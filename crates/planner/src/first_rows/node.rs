@@ -184,9 +184,10 @@ impl Narrowing for PassingRows {
             .held
             .add(batch, passing, filter.compared(), filter.thresholds())?;
         self.dropped.add(dropped);
-        match filter.pays(rows, dropped) {
-            true => Ok(()),
-            false => self.end_filter(),
+        if filter.pays(rows, dropped) {
+            Ok(())
+        } else {
+            self.end_filter()
         }
     }
 

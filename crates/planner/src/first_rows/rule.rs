@@ -51,9 +51,10 @@ impl PhysicalOptimizerRule for FirstRowsRule {
         let is_of_groups = |node: &Arc<dyn ExecutionPlan>| {
             node.is::<BoundedWindowAggExec>() || node.is::<FirstOfGroupsExec>()
         };
-        match is_on && plan.exists(|node| Ok(is_of_groups(node)))? {
-            true => with_filters(plan, &UpperBounds::new()),
-            false => Ok(plan),
+        if is_on && plan.exists(|node| Ok(is_of_groups(node)))? {
+            with_filters(plan, &UpperBounds::new())
+        } else {
+            Ok(plan)
         }
     }
 
@@ -89,9 +90,10 @@ fn with_filters(plan: Arc<dyn ExecutionPlan>, bounds: &UpperBounds) -> Result<Ar
         changed |= !Arc::ptr_eq(&below, child);
         children.push(below);
     }
-    match changed {
-        true => replace_children_if_necessary(plan, children),
-        false => Ok(plan),
+    if changed {
+        replace_children_if_necessary(plan, children)
+    } else {
+        Ok(plan)
     }
 }
 

@@ -66,9 +66,10 @@ fn equalities(graph: &JoinGraph, columns: &GraphColumns<'_>) -> Vec<Equality> {
     for (class, members) in graph.classes.iter().map(|class| &class.members).enumerate() {
         for (at, first) in members.iter().enumerate() {
             for second in &members[at + 1..] {
-                let (first, second) = match first.leaf <= second.leaf {
-                    true => (first, second),
-                    false => (second, first),
+                let (first, second) = if first.leaf <= second.leaf {
+                    (first, second)
+                } else {
+                    (second, first)
                 };
                 if first.leaf != second.leaf {
                     equalities.push(Equality {

@@ -162,8 +162,9 @@ fn keys_of(attached: &Attachment) -> Vec<EquiKey> {
 
 /// Returns the operator that compares the members of a class.
 fn equality(class: &Class) -> Operator {
-    match class.null_safe {
-        true => Operator::IsNotDistinctFrom,
-        false => Operator::Eq,
+    if class.null_safe {
+        Operator::IsNotDistinctFrom
+    } else {
+        Operator::Eq
     }
 }

@@ -54,9 +54,10 @@ pub(super) fn with_needed_orders(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn
                 is_changed = true;
             }
         }
-        Ok(match is_changed {
-            true => Transformed::yes(replace_children_if_necessary(plan, inputs)?),
-            false => Transformed::no(plan),
+        Ok(if is_changed {
+            Transformed::yes(replace_children_if_necessary(plan, inputs)?)
+        } else {
+            Transformed::no(plan)
         })
     })
     .data()

@@ -43,9 +43,10 @@ fn has_outer_join(plan: &LogicalPlan) -> bool {
     let mut found = false;
     let walked = plan.apply_with_subqueries(|plan| {
         found |= matches!(plan, LogicalPlan::Join(join) if is_outer(join.join_type));
-        Ok(match found {
-            true => TreeNodeRecursion::Stop,
-            false => TreeNodeRecursion::Continue,
+        Ok(if found {
+            TreeNodeRecursion::Stop
+        } else {
+            TreeNodeRecursion::Continue
         })
     });
     walked.is_err() || found

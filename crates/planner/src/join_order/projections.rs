@@ -36,9 +36,10 @@ impl PhysicalOptimizerRule for SafeProjections {
         if !options.optimizer.prefer_hash_join && plan.exists(is_merge)? {
             return merge_joins::with_nullable_conditions(plan);
         }
-        let optimized = match plan.exists(has_branches)? {
-            true => plan.transform_down(remove_unnecessary_projections).data()?,
-            false => self.0.optimize(plan, options)?,
+        let optimized = if plan.exists(has_branches)? {
+            plan.transform_down(remove_unnecessary_projections).data()?
+        } else {
+            self.0.optimize(plan, options)?
         };
         with_needed_orders(optimized)
     }

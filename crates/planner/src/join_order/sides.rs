@@ -63,9 +63,10 @@ impl PhysicalOptimizerRule for JoinSides {
         plan: Arc<dyn ExecutionPlan>,
         options: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        match is_ordered(&plan, options) {
-            true => with_modes(plan, options),
-            false => self.0.optimize(plan, options),
+        if is_ordered(&plan, options) {
+            with_modes(plan, options)
+        } else {
+            self.0.optimize(plan, options)
         }
     }
 
@@ -74,9 +75,10 @@ impl PhysicalOptimizerRule for JoinSides {
         plan: Arc<dyn ExecutionPlan>,
         context: &dyn PhysicalOptimizerContext,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        match is_ordered(&plan, context.config_options()) {
-            true => with_modes(plan, context.config_options()),
-            false => self.0.optimize_with_context(plan, context),
+        if is_ordered(&plan, context.config_options()) {
+            with_modes(plan, context.config_options())
+        } else {
+            self.0.optimize_with_context(plan, context)
         }
     }
 
@@ -111,9 +113,10 @@ fn with_modes(plan: Arc<dyn ExecutionPlan>, options: &ConfigOptions) -> Result<A
             return Ok(Transformed::no(plan));
         }
         // A null-aware anti join has to see all rows of its probe side.
-        let mode = match join.null_aware || rows(join.left()) < most {
-            true => PartitionMode::CollectLeft,
-            false => PartitionMode::Partitioned,
+        let mode = if join.null_aware || rows(join.left()) < most {
+            PartitionMode::CollectLeft
+        } else {
+            PartitionMode::Partitioned
         };
         let decided = join.builder().with_partition_mode(mode).build()?;
         Ok(Transformed::yes(Arc::new(decided) as Arc<dyn ExecutionPlan>))

@@ -67,9 +67,12 @@ fn all_orders(graph: &JoinGraph, part: u64, rows: &dyn Fn(u64) -> f64) -> Vec<Jo
     if part.is_power_of_two() {
         return vec![JoinTree::Relation(part.trailing_zeros() as usize)];
     }
-    let semi = |part: u64| match part.is_power_of_two() {
-        true => graph.relations[part.trailing_zeros() as usize].attached.as_ref(),
-        false => None,
+    let semi = |part: u64| {
+        if part.is_power_of_two() {
+            graph.relations[part.trailing_zeros() as usize].attached.as_ref()
+        } else {
+            None
+        }
     };
     let connected = |a: u64, b: u64| {
         graph.classes.iter().any(|class| {

@@ -151,18 +151,22 @@ impl<'a> SortedScan<'a> {
             return Ok(None);
         };
         let narrow = chain.narrowed(&kept)?;
-        let top: Arc<dyn ExecutionPlan> = match self.sorted > LARGE_HEAP {
-            true => Arc::new(TopRowsExec::new(
+        let top: Arc<dyn ExecutionPlan> = if self.sorted > LARGE_HEAP {
+            Arc::new(TopRowsExec::new(
                 narrow_order,
                 with_one_partition(narrow),
                 skip,
                 rows,
-            )?),
-            false => self.limited(self.with_input(narrow_order, narrow)),
+            )?)
+        } else {
+            self.limited(self.with_input(narrow_order, narrow))
         };
-        let columns = chain.origins.iter().map(|origin| match kept.contains(origin) {
-            true => FetchedColumn::Input(position(&kept, *origin)),
-            false => FetchedColumn::Stored(chain.scan.stored_column(*origin)),
+        let columns = chain.origins.iter().map(|origin| {
+            if kept.contains(origin) {
+                FetchedColumn::Input(position(&kept, *origin))
+            } else {
+                FetchedColumn::Stored(chain.scan.stored_column(*origin))
+            }
         });
         let fetched: Arc<dyn ExecutionPlan> = Arc::new(FetchRowsExec::new(
             Arc::clone(chain.scan.table()),

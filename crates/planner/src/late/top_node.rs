@@ -265,9 +265,10 @@ impl RankCollector {
         let first = self.order.first();
         let column = || Arc::clone(&first.expr);
         let is_null = || Arc::new(IsNullExpr::new(column())) as Arc<dyn PhysicalExpr>;
-        let op = match first.options.descending {
-            true => Operator::GtEq,
-            false => Operator::LtEq,
+        let op = if first.options.descending {
+            Operator::GtEq
+        } else {
+            Operator::LtEq
         };
         let filter: Arc<dyn PhysicalExpr> = match (threshold.is_null(), first.options.nulls_first) {
             (true, true) => is_null(),
@@ -275,9 +276,10 @@ impl RankCollector {
             (true, false) => return Ok(()),
             (false, nulls_first) => {
                 let before = Arc::new(BinaryExpr::new(column(), op, lit(threshold)));
-                match nulls_first {
-                    true => Arc::new(BinaryExpr::new(is_null(), Operator::Or, before)),
-                    false => before,
+                if nulls_first {
+                    Arc::new(BinaryExpr::new(is_null(), Operator::Or, before))
+                } else {
+                    before
                 }
             }
         };

@@ -89,9 +89,10 @@ impl TopRows {
         if !self.prefix_decides {
             self.keys.push(keys);
         }
-        match self.entries.len() >= self.first.saturating_mul(2).saturating_add(SLACK_ROWS) {
-            true => self.prune().map(Some),
-            false => Ok(None),
+        if self.entries.len() >= self.first.saturating_mul(2).saturating_add(SLACK_ROWS) {
+            self.prune().map(Some)
+        } else {
+            Ok(None)
         }
     }
 
@@ -228,14 +229,16 @@ mod tests {
             batch_rows in 1usize..5000,
         ) {
             let options = SortOptions { descending, nulls_first };
-            let columns = match by_text {
+            let columns = if by_text {
                 // The keys of texts are longer than the prefix.
-                true => vec![("text", 1, options)],
-                false => vec![("number", 0, options)],
+                vec![("text", 1, options)]
+            } else {
+                vec![("number", 0, options)]
             };
-            let types = match by_text {
-                true => vec![DataType::Utf8],
-                false => vec![DataType::Int64],
+            let types = if by_text {
+                vec![DataType::Utf8]
+            } else {
+                vec![DataType::Int64]
             };
             let mut top = TopRows::new(order(&columns), &types, skip + rows).unwrap();
             let (mut all, mut at) = (Vec::new(), 0);

@@ -72,9 +72,10 @@ fn adds_floats(plan: &LogicalPlan) -> bool {
                 })?;
             }
         }
-        Ok(match found {
-            true => TreeNodeRecursion::Stop,
-            false => TreeNodeRecursion::Continue,
+        Ok(if found {
+            TreeNodeRecursion::Stop
+        } else {
+            TreeNodeRecursion::Continue
         })
     });
     found || walked.is_err()

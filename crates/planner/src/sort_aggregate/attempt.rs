@@ -169,11 +169,12 @@ impl MemoryPool for LimitedPool {
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
         let used = self.used.fetch_add(additional, Ordering::Relaxed) + additional;
-        let grown = match used > self.limit {
-            true => Err(DataFusionError::ResourcesExhausted(
+        let grown = if used > self.limit {
+            Err(DataFusionError::ResourcesExhausted(
                 "the groups do not fit".into(),
-            )),
-            false => self.inner.try_grow(reservation, additional),
+            ))
+        } else {
+            self.inner.try_grow(reservation, additional)
         };
         if grown.is_err() {
             self.used.fetch_sub(additional, Ordering::Relaxed);

@@ -125,8 +125,9 @@ impl ValueColumn {
 
 /// Returns a mask with false in place of NULL.
 fn as_mask(filter: &BooleanArray) -> Result<BooleanArray> {
-    Ok(match is_not_null(filter)?.true_count() == filter.len() {
-        true => filter.clone(),
-        false => prep_null_mask_filter(filter),
+    Ok(if is_not_null(filter)?.true_count() == filter.len() {
+        filter.clone()
+    } else {
+        prep_null_mask_filter(filter)
     })
 }

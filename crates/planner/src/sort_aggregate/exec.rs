@@ -119,9 +119,10 @@ impl Groups {
         };
         input.set_context(context);
         let has_sets = first.aggr_expr().iter().any(|aggregate| aggregate.is_distinct());
-        let most = match has_sets && known_rows(plan) >= MANY_GROUPS {
-            true => MAX_SET_BYTES,
-            false => usize::MAX,
+        let most = if has_sets && known_rows(plan) >= MANY_GROUPS {
+            MAX_SET_BYTES
+        } else {
+            usize::MAX
         };
         if let Some(rows) = attempt(plan, most, MEMORY_DIVISOR, context).await? {
             return Ok(Self::InMemory(Mutex::new(rows.into_iter().map(Some).collect())));

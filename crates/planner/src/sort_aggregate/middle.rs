@@ -220,26 +220,23 @@ impl MiddleOf {
 
     fn results(&self, finished: &Finished) -> Result<ArrayRef> {
         let (mut values, mut groups) = (finished.lower.clone(), finished.groups.clone());
-        match self.is_median {
-            true => {
-                let pairs = finished.lower.iter().zip(&finished.upper).zip(&finished.groups);
-                for ((lower, upper), group) in pairs {
-                    // The mean of a value and itself can overflow.
-                    if lower != upper {
-                        values.push(Arc::clone(upper));
-                        groups.push(*group);
-                    }
+        if self.is_median {
+            let pairs = finished.lower.iter().zip(&finished.upper).zip(&finished.groups);
+            for ((lower, upper), group) in pairs {
+                // The mean of a value and itself can overflow.
+                if lower != upper {
+                    values.push(Arc::clone(upper));
+                    groups.push(*group);
                 }
-                self.medians(&values, &groups, finished.count)
             }
-            false => {
-                let results = interpolated(&finished.lower, &finished.upper, &finished.weights)?;
-                let mut of_group = vec![None; finished.count];
-                for (group, result) in finished.groups.iter().zip(results) {
-                    of_group[*group] = Some(result);
-                }
-                Ok(Arc::new(Float64Array::from(of_group)))
+            self.medians(&values, &groups, finished.count)
+        } else {
+            let results = interpolated(&finished.lower, &finished.upper, &finished.weights)?;
+            let mut of_group = vec![None; finished.count];
+            for (group, result) in finished.groups.iter().zip(results) {
+                of_group[*group] = Some(result);
             }
+            Ok(Arc::new(Float64Array::from(of_group)))
         }
     }
 

@@ -127,10 +127,7 @@ impl Parts {
                 part.batches.push(ordered.slice(start, end - start));
             }
         }
-        match fits {
-            true => Ok(()),
-            false => self.write(),
-        }
+        if fits { Ok(()) } else { self.write() }
     }
 
     /// Writes the rows of all parts.

@@ -185,9 +185,10 @@ impl RandomRows for InterruptibleRows {
     }
 
     fn take(&self, rows: &[u32], columns: &[usize]) -> JoinResult<Vec<ArrayRef>> {
-        match self.cancel.flag.load(Ordering::Relaxed) {
-            true => Err(JoinError::Interrupted),
-            false => self.rows.take(rows, columns),
+        if self.cancel.flag.load(Ordering::Relaxed) {
+            Err(JoinError::Interrupted)
+        } else {
+            self.rows.take(rows, columns)
         }
     }
 

@@ -62,9 +62,10 @@ impl PlannedChoice {
         };
         let (memory, threads) = (memory::most(resources.memory), resources.threads);
         let cpu = CpuCosts::default();
-        let mut choice = match is_filtered(join) {
-            true => choose_filtered(&size, memory, threads, &costs, &cpu),
-            false => choose(&size, memory, threads, &costs, &cpu),
+        let mut choice = if is_filtered(join) {
+            choose_filtered(&size, memory, threads, &costs, &cpu)
+        } else {
+            choose(&size, memory, threads, &costs, &cpu)
         };
         if let Some((array, side)) = array {
             let (exchanged, own) = match side {

@@ -147,9 +147,10 @@ impl SpillingJoin {
             Some(filter) => join.with_residual(residual_of(filter)),
             None => join,
         };
-        let join = match self.join.null_aware {
-            true => join.with_null_aware(),
-            false => join,
+        let join = if self.join.null_aware {
+            join.with_null_aware()
+        } else {
+            join
         };
         let join = match self.join.null_equality() {
             NullEquality::NullEqualsNull => join.with_null_equals_null(),
@@ -283,9 +284,10 @@ impl ExecutionPlan for SpillingJoin {
     }
 
     fn dynamic_expressions_produced(&self) -> Vec<Arc<dyn PhysicalExpr>> {
-        match self.is_array {
-            true => Vec::new(),
-            false => self.join.dynamic_expressions_produced(),
+        if self.is_array {
+            Vec::new()
+        } else {
+            self.join.dynamic_expressions_produced()
         }
     }
 

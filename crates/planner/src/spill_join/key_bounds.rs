@@ -165,9 +165,10 @@ impl KeyBounds {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.rows += stream.rows;
         state.streams -= 1;
-        match state.rows <= self.listed {
-            true => state.values.append(&mut stream.values),
-            false => state.values.clear(),
+        if state.rows <= self.listed {
+            state.values.append(&mut stream.values)
+        } else {
+            state.values.clear()
         }
         for (all, one) in state.bounds.iter_mut().zip(&mut stream.bounds) {
             for bound in [one.min.evaluate()?, one.max.evaluate()?] {

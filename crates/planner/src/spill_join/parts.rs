@@ -66,9 +66,10 @@ impl SideColumns {
         let columns = self.places.iter().zip(schema.fields());
         let columns = columns.map(|(place, field)| {
             let column = batch.column(*place);
-            match column.data_type() == field.data_type() {
-                true => Ok(Arc::clone(column)),
-                false => arrow_cast::cast(column, field.data_type()),
+            if column.data_type() == field.data_type() {
+                Ok(Arc::clone(column))
+            } else {
+                arrow_cast::cast(column, field.data_type())
             }
         });
         let columns: Vec<ArrayRef> = columns.collect::<Result<_, _>>()?;

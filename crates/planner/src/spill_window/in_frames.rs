@@ -121,9 +121,10 @@ impl Kind {
         }
         if let Some(sliding) = window.as_any().downcast_ref::<SlidingAggregateWindowExpr>() {
             let aggregate = sliding.get_aggregate_expr().clone();
-            return Some(match to_the_end && Suffixes::takes(&aggregate) {
-                true => Self::ToTheEnd(aggregate),
-                false => Self::Sliding(aggregate),
+            return Some(if to_the_end && Suffixes::takes(&aggregate) {
+                Self::ToTheEnd(aggregate)
+            } else {
+                Self::Sliding(aggregate)
             });
         }
         let standard = window.as_any().downcast_ref::<StandardWindowExpr>()?;
@@ -187,9 +188,10 @@ impl InFrames {
         let results = (self.next..end).map(|row| self.value(row));
         let results: Vec<ScalarValue> = results.collect::<Result<_>>()?;
         self.next = end;
-        match results.is_empty() {
-            true => Ok(new_empty_array(&self.data_type)),
-            false => ScalarValue::iter_to_array(results),
+        if results.is_empty() {
+            Ok(new_empty_array(&self.data_type))
+        } else {
+            ScalarValue::iter_to_array(results)
         }
     }
 
@@ -218,16 +220,18 @@ impl InFrames {
                 if range.end > self.last.end && !range.is_empty() {
                     accumulator.update_batch(&part(self.last.end, range.end))?;
                 }
-                let left = match range.is_empty() {
-                    true => self.last.end,
-                    false => range.start,
+                let left = if range.is_empty() {
+                    self.last.end
+                } else {
+                    range.start
                 };
                 if left > self.last.start {
                     accumulator.retract_batch(&part(self.last.start, left))?;
                 }
-                match range.is_empty() {
-                    true => Ok(none.clone()),
-                    false => accumulator.evaluate(),
+                if range.is_empty() {
+                    Ok(none.clone())
+                } else {
+                    accumulator.evaluate()
                 }
             }
             Work::ToTheEnd(suffixes) => suffixes.from(range.start),

@@ -75,9 +75,12 @@ impl Windows {
         let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), partition);
         // A reservation that can be spilled leaves memory to others.
         let can_spill = Passes::are_two(window.window_expr(), &schema);
-        let by_row = |window| match is_same_in_partition(window) {
-            true => None,
-            false => FrameFunction::from_window(window, &schema),
+        let by_row = |window| {
+            if is_same_in_partition(window) {
+                None
+            } else {
+                FrameFunction::from_window(window, &schema)
+            }
         };
         let consumer = MemoryConsumer::new("partition of a window").with_can_spill(can_spill);
         let files = context.session_config().get_extension::<SpillFiles>();
@@ -126,13 +129,12 @@ impl Windows {
                     }
                 }
             } else if let Some((rows, begins)) = self.runs_ahead.pop_front() {
-                match begins && self.file.is_some() {
+                if begins && self.file.is_some() {
                     // The rows of the file come before these.
-                    true => {
-                        self.runs_ahead.push_front((rows, begins));
-                        self.end_of_file().await?;
-                    }
-                    false => self.add(rows, begins)?,
+                    self.runs_ahead.push_front((rows, begins));
+                    self.end_of_file().await?;
+                } else {
+                    self.add(rows, begins)?
                 }
             } else if self.is_done {
                 if self.file.is_some() {
@@ -272,9 +274,10 @@ impl Windows {
             let rows = self.batch_size.min(count - at);
             let slice = evaluated.slice(at, rows);
             // Whoever collects parts of a large batch counts all of it for each of them.
-            self.ready.push_back(match count > 2 * self.batch_size {
-                true => copied(&slice)?,
-                false => slice,
+            self.ready.push_back(if count > 2 * self.batch_size {
+                copied(&slice)?
+            } else {
+                slice
             });
             at += rows;
         }

@@ -259,9 +259,10 @@ fn integers(values: impl Iterator<Item = u64>) -> ArrayRef {
 fn tile(number: u64, count: u64, groups: u64) -> u64 {
     let (least, larger) = (count / groups, count % groups);
     let in_larger = larger * (least + 1);
-    match number < in_larger {
-        true => number / (least + 1) + 1,
-        false => larger + (number - in_larger) / least + 1,
+    if number < in_larger {
+        number / (least + 1) + 1
+    } else {
+        larger + (number - in_larger) / least + 1
     }
 }
 

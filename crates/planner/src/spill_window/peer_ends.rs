@@ -75,9 +75,10 @@ impl PeerEnds {
             }
         }
         self.rows += rows.num_rows() as u64;
-        match self.pending.len() >= WRITE_ENDS {
-            true => self.write(),
-            false => Ok(()),
+        if self.pending.len() >= WRITE_ENDS {
+            self.write()
+        } else {
+            Ok(())
         }
     }
 

@@ -36,9 +36,10 @@ impl PhysicalOptimizerRule for SpillingWindowRule {
             let is_large = plan
                 .downcast_ref::<WindowAggExec>()
                 .is_some_and(|window| known_bytes(window.input()) > room);
-            Ok(match is_large {
-                true => Transformed::yes(Arc::new(SpillingWindowExec::new(plan)) as Arc<dyn ExecutionPlan>),
-                false => Transformed::no(plan),
+            Ok(if is_large {
+                Transformed::yes(Arc::new(SpillingWindowExec::new(plan)) as Arc<dyn ExecutionPlan>)
+            } else {
+                Transformed::no(plan)
             })
         });
         rewritten.data()

@@ -142,9 +142,10 @@ impl<'a> Branches<'a> {
             Some((root, _)) => all.iter().any(|other| self.tree_of(other) == Some(root)),
             None => false,
         };
-        let group = match is_attribute || self.tree_of(expr)? != self.fact.part {
-            true => None,
-            false => self.fact.group(expr),
+        let group = if is_attribute || self.tree_of(expr)? != self.fact.part {
+            None
+        } else {
+            self.fact.group(expr)
         };
         let Some(group) = group else {
             let (branch, attribute) = self.attribute(expr.clone())?;
@@ -250,9 +251,10 @@ impl<'a> Branches<'a> {
                     ..branch
                 });
             } else {
-                let join = match exists.is_anti {
-                    true => JoinType::LeftAnti,
-                    false => JoinType::LeftSemi,
+                let join = if exists.is_anti {
+                    JoinType::LeftAnti
+                } else {
+                    JoinType::LeftSemi
                 };
                 let keys = exists.on.iter().cloned().unzip();
                 self.parts[part] = LogicalPlanBuilder::from(self.parts[part].clone())

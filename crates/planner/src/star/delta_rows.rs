@@ -50,12 +50,15 @@ pub(super) fn decoded(
             columns.collect::<Result<Vec<MeasureValues>>>()
         };
         let keys = shape.branches.iter().zip(probes);
-        let keys = keys.map(|(branch, probe)| match branch.has_string_keys {
-            true => Ok(vec![string_keys(
-                batch.column(branch.columns[0]),
-                &probe.dimension,
-            )?]),
-            false => of(&branch.columns),
+        let keys = keys.map(|(branch, probe)| {
+            if branch.has_string_keys {
+                Ok(vec![string_keys(
+                    batch.column(branch.columns[0]),
+                    &probe.dimension,
+                )?])
+            } else {
+                of(&branch.columns)
+            }
         });
         let sources = shape.aggregates.measured.iter();
         let measured = sources.map(|source| match source.fact() {

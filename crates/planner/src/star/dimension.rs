@@ -103,9 +103,10 @@ struct DimensionRows {
 impl DimensionRows {
     fn new(branch: &Branch, schema: &Schema, memory: MemoryReservation) -> Result<Self> {
         let attributes = &schema.fields()[branch.columns.len()..schema.fields().len() - branch.payload];
-        let builder = match branch.has_string_keys {
-            true => DimensionBuilder::of_strings(),
-            false => DimensionBuilder::new(branch.columns.len()),
+        let builder = if branch.has_string_keys {
+            DimensionBuilder::of_strings()
+        } else {
+            DimensionBuilder::new(branch.columns.len())
         };
         let groups = match attributes {
             [] => None,

@@ -113,13 +113,14 @@ impl StarExec {
 impl DisplayAs for StarExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let table = self.shape.fact.table.name();
-        match self.shape.is_single() {
-            true => write!(f, "FusedAggregate: table={table}")?,
-            false => write!(
+        if self.shape.is_single() {
+            write!(f, "FusedAggregate: table={table}")?
+        } else {
+            write!(
                 f,
                 "StarJoin: fact={table}, on=[{}]",
                 self.estimates.describe(&self.shape)
-            )?,
+            )?
         }
         self.shape.fmt_groups(f)?;
         self.shape.fmt_filter(f)?;
@@ -198,9 +199,10 @@ impl ExecutionPlan for StarExec {
         if args.partition().is_none()
             && let Some(groups) = self.shape.estimated_groups()
         {
-            statistics.num_rows = match self.shape.groups.is_empty() {
-                true => Precision::Exact(1),
-                false => Precision::Inexact(groups as usize),
+            statistics.num_rows = if self.shape.groups.is_empty() {
+                Precision::Exact(1)
+            } else {
+                Precision::Inexact(groups as usize)
             };
         }
         Ok(Arc::new(statistics))

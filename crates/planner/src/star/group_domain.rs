@@ -119,9 +119,10 @@ impl GroupDomain {
             });
             return Ok(coded.map(|domain| (domain, Vec::new())));
         }
-        match are_integers(field.data_type(), segments, column) {
-            true => GroupDomain::of_integers(field, segments, column, &values),
-            false => GroupDomain::listed(&group.plan(open, state)?, segments, column, &values),
+        if are_integers(field.data_type(), segments, column) {
+            GroupDomain::of_integers(field, segments, column, &values)
+        } else {
+            GroupDomain::listed(&group.plan(open, state)?, segments, column, &values)
         }
     }
 

@@ -58,9 +58,10 @@ impl MeasureReader<'_, '_> {
         if !is_float && !is_countable(&data_type) {
             return None;
         }
-        let (is_finite, (low, high)) = match is_float {
-            true => (are_finite(open, number)?, (0, 0)),
-            false => (false, integer_bounds(open, number)?),
+        let (is_finite, (low, high)) = if is_float {
+            (are_finite(open, number)?, (0, 0))
+        } else {
+            (false, integer_bounds(open, number)?)
         };
         let source = match &mut self.branches {
             Some(branches) if of_dimension.is_some() => branches.payload(column)?,

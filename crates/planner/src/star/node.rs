@@ -93,9 +93,10 @@ impl fmt::Display for StarShape {
 impl StarShape {
     /// Returns the name of the operation.
     pub(super) fn name(&self) -> &'static str {
-        match self.is_single() {
-            true => "FusedAggregate",
-            false => "StarJoin",
+        if self.is_single() {
+            "FusedAggregate"
+        } else {
+            "StarJoin"
         }
     }
 

@@ -70,10 +70,11 @@ impl StarResult {
         let mut is_done = false;
         let of_schema = Arc::clone(&schema);
         let batches = std::iter::from_fn(move || {
-            let states = match groups.shape.groups.is_empty() {
+            let states = if groups.shape.groups.is_empty() {
                 // One row, whatever matches.
-                true => (share == 0 && !std::mem::replace(&mut is_done, true)).then(|| groups.groups.whole()),
-                false => groups.groups.next(&mut cursor, most),
+                (share == 0 && !std::mem::replace(&mut is_done, true)).then(|| groups.groups.whole())
+            } else {
+                groups.groups.next(&mut cursor, most)
             };
             Some(groups.batch(&states?, &of_schema))
         });

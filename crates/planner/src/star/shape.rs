@@ -51,9 +51,10 @@ impl StarShape {
         }
         let graph = JoinGraph::from_plan(&aggregate.input);
         let is_star = graph.parts.len() > 1 || !graph.exists.is_empty();
-        let wanted = match is_star {
-            true => settings.star_join.0,
-            false => settings.fused_aggregate.0,
+        let wanted = if is_star {
+            settings.star_join.0
+        } else {
+            settings.fused_aggregate.0
         };
         let fact = FactTable::find(&graph).filter(|_| wanted)?;
         let mut branches = Branches::from_graph(&graph, &fact)?;
@@ -71,9 +72,10 @@ impl StarShape {
         for (expr, field) in aggregate.aggr_expr.iter().zip(fields) {
             let expr = graph.resolve(expr.clone().unalias())?;
             let of_fact = graph.parts_of(&expr)?.iter().all(|part| *part == fact.part);
-            let is_added = match of_fact {
-                true => aggregates.add(&expr, field.data_type(), &fact.open),
-                false => aggregates.add_of_dimensions(&expr, field.data_type(), &fact.open, &mut branches),
+            let is_added = if of_fact {
+                aggregates.add(&expr, field.data_type(), &fact.open)
+            } else {
+                aggregates.add_of_dimensions(&expr, field.data_type(), &fact.open, &mut branches)
             };
             if !is_added {
                 return None;

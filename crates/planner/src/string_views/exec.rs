@@ -125,9 +125,12 @@ impl ExecutionPlan for StringsExec {
 
 fn copied(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     let columns = batch.columns().iter().zip(schema.fields());
-    let columns = columns.map(|(column, field)| match column.data_type() == field.data_type() {
-        true => Ok(compacted(column)),
-        false => Ok(cast(column, field.data_type())?),
+    let columns = columns.map(|(column, field)| {
+        if column.data_type() == field.data_type() {
+            Ok(compacted(column))
+        } else {
+            Ok(cast(column, field.data_type())?)
+        }
     });
     let columns = columns.collect::<Result<Vec<ArrayRef>>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));

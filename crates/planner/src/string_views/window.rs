@@ -135,8 +135,9 @@ fn with_strings(
         })
     });
     let over_views = over_views.data()?;
-    Ok(match wanted == data_type {
-        true => over_views,
-        false => Arc::new(CastExpr::new(over_views, wanted, None)),
+    Ok(if wanted == data_type {
+        over_views
+    } else {
+        Arc::new(CastExpr::new(over_views, wanted, None))
     })
 }

@@ -56,14 +56,16 @@ impl<'a> OuterScope<'a> {
         plan.apply(|node| {
             node.apply_expressions(|expr| {
                 used = used || self.is_used_by(expr);
-                Ok(match used {
-                    true => TreeNodeRecursion::Stop,
-                    false => TreeNodeRecursion::Continue,
+                Ok(if used {
+                    TreeNodeRecursion::Stop
+                } else {
+                    TreeNodeRecursion::Continue
                 })
             })?;
-            Ok(match used {
-                true => TreeNodeRecursion::Stop,
-                false => TreeNodeRecursion::Continue,
+            Ok(if used {
+                TreeNodeRecursion::Stop
+            } else {
+                TreeNodeRecursion::Continue
             })
         })?;
         Ok(used)
@@ -81,10 +83,10 @@ impl<'a> OuterScope<'a> {
                     let bound = Expr::Column(column);
                     // The type of the outer column may have been refined after the reference was made.
                     let of_reference = field.data_type();
-                    let bound = match bound.get_type(self.schema)? == *of_reference || of_reference.is_null()
-                    {
-                        true => bound,
-                        false => Expr::Cast(Cast::new(Box::new(bound), field.data_type().clone())),
+                    let bound = if bound.get_type(self.schema)? == *of_reference || of_reference.is_null() {
+                        bound
+                    } else {
+                        Expr::Cast(Cast::new(Box::new(bound), field.data_type().clone()))
                     };
                     Ok(Transformed::yes(bound))
                 }
@@ -120,9 +122,10 @@ pub(super) fn is_correlated(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     plan.apply_with_subqueries(|node| {
         found = found || node.contains_outer_reference();
-        Ok(match found {
-            true => TreeNodeRecursion::Stop,
-            false => TreeNodeRecursion::Continue,
+        Ok(if found {
+            TreeNodeRecursion::Stop
+        } else {
+            TreeNodeRecursion::Continue
         })
     })?;
     Ok(found)

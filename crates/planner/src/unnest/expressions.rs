@@ -126,8 +126,5 @@ impl<'a> Extended<'a> {
 
 /// Negates an expression if so.
 pub(super) fn negated_if(negated: bool, expr: Expr) -> Expr {
-    match negated {
-        true => not(expr),
-        false => expr,
-    }
+    if negated { not(expr) } else { expr }
 }

@@ -40,9 +40,10 @@ pub(super) fn joined(
 
 /// Returns the condition that two expressions are equal; NULL equals NULL unless `strict`.
 pub(super) fn equal(left: Expr, right: Expr, strict: bool) -> Expr {
-    let op = match strict {
-        true => Operator::Eq,
-        false => Operator::IsNotDistinctFrom,
+    let op = if strict {
+        Operator::Eq
+    } else {
+        Operator::IsNotDistinctFrom
     };
     binary_expr(left, op, right)
 }

@@ -38,12 +38,11 @@ impl UnnestingPart<'_> {
         );
         let right_columns = inner.schema().columns();
         let for_each_row = is_volatile(&inner)? && is_correlated(&inner)?;
-        let (mut left, row) = match for_each_row {
-            true => {
-                let (left, row) = numbered(left, self.names)?;
-                (once(left, self.names), Some(row))
-            }
-            false => (left, None),
+        let (mut left, row) = if for_each_row {
+            let (left, row) = numbered(left, self.names)?;
+            (once(left, self.names), Some(row))
+        } else {
+            (left, None)
         };
         let scope = OuterScope::new(left.schema());
         let mut lift = Lift {
@@ -51,9 +50,10 @@ impl UnnestingPart<'_> {
             names: self.names,
             as_set: false,
         };
-        let lifted = match for_each_row {
-            true => None,
-            false => lift.plan(inner.clone())?,
+        let lifted = if for_each_row {
+            None
+        } else {
+            lift.plan(inner.clone())?
         };
         let (right, mut conditions) = match lifted {
             Some(lifted) => {
@@ -92,25 +92,24 @@ impl UnnestingPart<'_> {
             .columns()
             .into_iter()
             .any(|column| !right_columns.contains(&column) && left.schema().has_column(&column));
-        let right = match clash {
-            false => right,
-            true => {
-                let mut exprs = Vec::new();
-                let mut by = HashMap::new();
-                for column in right.schema().columns() {
-                    if right_columns.contains(&column) {
-                        exprs.push(Expr::Column(column));
-                        continue;
-                    }
-                    let fresh = self.names.column();
-                    exprs.push(Expr::Column(column.clone()).alias(fresh.name()));
-                    by.insert(column, Expr::Column(fresh));
+        let right = if clash {
+            let mut exprs = Vec::new();
+            let mut by = HashMap::new();
+            for column in right.schema().columns() {
+                if right_columns.contains(&column) {
+                    exprs.push(Expr::Column(column));
+                    continue;
                 }
-                for condition in &mut conditions {
-                    *condition = substitute(condition.clone(), &by)?;
-                }
-                LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(right))?)
+                let fresh = self.names.column();
+                exprs.push(Expr::Column(column.clone()).alias(fresh.name()));
+                by.insert(column, Expr::Column(fresh));
             }
+            for condition in &mut conditions {
+                *condition = substitute(condition.clone(), &by)?;
+            }
+            LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(right))?)
+        } else {
+            right
         };
         conditions.extend(join.filter.map(split_conjunction_owned).unwrap_or_default());
         let joined = Join::try_new(

@@ -92,9 +92,10 @@ impl PushDown<'_> {
         for expr in aggregate.aggr_expr {
             empties.push(of_nothing(&expr, &pushed.plan)?);
             let replaced = self.domain.replace(expr.clone(), &pushed.representatives)?;
-            aggregates.push(match replaced == expr {
-                true => expr,
-                false => replaced.unalias().alias(self.names.next()),
+            aggregates.push(if replaced == expr {
+                expr
+            } else {
+                replaced.unalias().alias(self.names.next())
             });
         }
         let aggregate = Aggregate::try_new(Arc::new(pushed.plan), groups, aggregates)?;
@@ -102,9 +103,10 @@ impl PushDown<'_> {
         let columns = aggregate.schema.columns().into_iter().skip(keys);
         for ((output, column), empty) in outputs.into_iter().zip(columns).zip(empties) {
             let value = Expr::Column(column);
-            let value = match empty.is_null() {
-                true => value,
-                false => when(value.clone().is_null(), lit(empty)).otherwise(value)?,
+            let value = if empty.is_null() {
+                value
+            } else {
+                when(value.clone().is_null(), lit(empty)).otherwise(value)?
             };
             values.insert(output, value);
         }
@@ -181,10 +183,11 @@ impl PushDown<'_> {
         let mut exprs = Vec::with_capacity(outputs.len() + fresh.len());
         for ((column, output), field) in produced.zip(&outputs).zip(fields) {
             let column = Expr::Column(column);
-            let expr = match column.get_type(&schema)? == *field.data_type() {
-                true => column,
+            let expr = if column.get_type(&schema)? == *field.data_type() {
+                column
+            } else {
                 // More groups can make the grouping number wider.
-                false => Expr::Cast(Cast::new(Box::new(column), field.data_type().clone())),
+                Expr::Cast(Cast::new(Box::new(column), field.data_type().clone()))
             };
             exprs.push(named(expr, output));
         }
@@ -286,25 +289,26 @@ fn split_grand_total(aggregate: Aggregate, sets: Vec<Vec<Expr>>) -> Result<Vec<L
         let plan = Arc::new(LogicalPlan::Aggregate(grouped));
         let mut exprs = Vec::with_capacity(outputs.len());
         for (output, field) in outputs.iter().zip(schema.fields()) {
-            let expr = match produced.has_column(output) {
-                true => {
-                    let column = Expr::Column(output.clone());
-                    match column.get_type(&produced)? == *field.data_type() {
-                        true => column,
-                        false => Expr::Cast(Cast::new(Box::new(column), field.data_type().clone())),
-                    }
+            let expr = if produced.has_column(output) {
+                let column = Expr::Column(output.clone());
+                if column.get_type(&produced)? == *field.data_type() {
+                    column
+                } else {
+                    Expr::Cast(Cast::new(Box::new(column), field.data_type().clone()))
                 }
-                false => lit(ScalarValue::try_from(field.data_type())?),
+            } else {
+                lit(ScalarValue::try_from(field.data_type())?)
             };
             exprs.push(named(expr, output));
         }
         parts.push(LogicalPlan::Projection(Projection::try_new(exprs, plan)?));
     }
     for _ in empty {
-        let aggregates = match named_aggregates.is_empty() {
+        let aggregates = if named_aggregates.is_empty() {
             // There has to be something to compute.
-            true => vec![datafusion::functions_aggregate::count::count_udaf().call(vec![lit(1_i64)])],
-            false => named_aggregates.clone(),
+            vec![datafusion::functions_aggregate::count::count_udaf().call(vec![lit(1_i64)])]
+        } else {
+            named_aggregates.clone()
         };
         let total = Aggregate::try_new(Arc::clone(&input), Vec::new(), aggregates)?;
         let plan = Arc::new(LogicalPlan::Aggregate(total));

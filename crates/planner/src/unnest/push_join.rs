@@ -124,13 +124,15 @@ impl PushDown<'_> {
         let keeps_right = matches!(join.join_type, T::Right | T::Full);
         let keeps_left = keeps_left(join.join_type);
         // A condition above the join drops rows of a side unless the other one is kept without a partner.
-        let mut for_left = match keeps_right {
-            true => self.none(),
-            false => retained(equalities, &|expr| is_over(expr, left)),
+        let mut for_left = if keeps_right {
+            self.none()
+        } else {
+            retained(equalities, &|expr| is_over(expr, left))
         };
-        let mut for_right = match keeps_left {
-            true => self.none(),
-            false => retained(equalities, &|expr| is_over(expr, right)),
+        let mut for_right = if keeps_left {
+            self.none()
+        } else {
+            retained(equalities, &|expr| is_over(expr, right))
         };
         // One of the join drops rows of a side unless that side is kept.
         let conditions = join

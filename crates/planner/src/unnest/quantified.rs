@@ -101,9 +101,10 @@ impl Extended<'_> {
 
     /// Keeps the rows of the outer plan that have a partner, or those that have none.
     fn keep(&mut self, partner: Partner, conditions: Vec<Expr>, negated: bool) -> Result<()> {
-        let join_type = match negated {
-            true => JoinType::LeftAnti,
-            false => JoinType::LeftSemi,
+        let join_type = if negated {
+            JoinType::LeftAnti
+        } else {
+            JoinType::LeftSemi
         };
         let outer = self.take_plan();
         self.plan = joined(outer, partner.plan, join_type, conditions)?;
@@ -314,13 +315,14 @@ impl Extended<'_> {
     fn comparison(&self, left: Expr, op: Operator, right: Expr) -> Result<Expr> {
         let binary = BinaryExpr::new(Box::new(left), op, Box::new(right));
         Ok(
-            match binary
+            if binary
                 .left
                 .get_type(self.plan.schema())
                 .is_ok_and(|found| found.is_floating())
             {
-                true => float_comparison(binary),
-                false => Expr::BinaryExpr(binary),
+                float_comparison(binary)
+            } else {
+                Expr::BinaryExpr(binary)
             },
         )
     }

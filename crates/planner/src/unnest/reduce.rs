@@ -183,13 +183,13 @@ fn reduced(join: &Join, compared: Option<ComparedSides>, relation: &TableReferen
             ];
             let aggregate = Aggregate::try_new(Arc::clone(&join.right), keys.clone(), aggregates)?;
             let outputs = aggregate.schema.columns();
-            let outputs = outputs
-                .into_iter()
-                .enumerate()
-                .map(|(at, column)| match at < keys.len() {
-                    true => Expr::Column(column).alias(named(at)),
-                    false => Expr::Column(column),
-                });
+            let outputs = outputs.into_iter().enumerate().map(|(at, column)| {
+                if at < keys.len() {
+                    Expr::Column(column).alias(named(at))
+                } else {
+                    Expr::Column(column)
+                }
+            });
             let outputs = outputs.collect();
             let plan = Projection::try_new(outputs, Arc::new(LogicalPlan::Aggregate(aggregate)))?;
             (alias(LogicalPlan::Projection(plan))?, Some(filter))

@@ -31,9 +31,10 @@ pub(super) fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
             found = found || expr.is_volatile();
             Ok(TreeNodeRecursion::Continue)
         })?;
-        Ok(match found {
-            true => TreeNodeRecursion::Stop,
-            false => TreeNodeRecursion::Continue,
+        Ok(if found {
+            TreeNodeRecursion::Stop
+        } else {
+            TreeNodeRecursion::Continue
         })
     })?;
     Ok(found)
@@ -76,9 +77,10 @@ pub(super) fn is_repeatable(plan: &LogicalPlan) -> Result<bool> {
             },
             _ => {}
         }
-        Ok(match repeatable {
-            true => TreeNodeRecursion::Continue,
-            false => TreeNodeRecursion::Stop,
+        Ok(if repeatable {
+            TreeNodeRecursion::Continue
+        } else {
+            TreeNodeRecursion::Stop
         })
     })?;
     Ok(repeatable)

@@ -68,9 +68,10 @@ impl UnnestingPart<'_> {
         let mut found = false;
         node.apply_expressions(|expr| {
             found = found || has_subquery(expr);
-            Ok(match found {
-                true => TreeNodeRecursion::Stop,
-                false => TreeNodeRecursion::Continue,
+            Ok(if found {
+                TreeNodeRecursion::Stop
+            } else {
+                TreeNodeRecursion::Continue
             })
         })?;
         if !found {
@@ -383,9 +384,10 @@ fn replaced_over(
         }
         Ok(TreeNodeRecursion::Continue)
     })?;
-    match over_side {
-        true => Ok((true, extended.expression(condition)?)),
-        false => Ok((false, condition)),
+    if over_side {
+        Ok((true, extended.expression(condition)?))
+    } else {
+        Ok((false, condition))
     }
 }
 
@@ -397,9 +399,10 @@ fn refers_to(plan: &LogicalPlan, scope: OuterScope<'_>) -> Result<bool> {
             found = found || scope.is_used_by(expr);
             Ok(TreeNodeRecursion::Continue)
         })?;
-        Ok(match found {
-            true => TreeNodeRecursion::Stop,
-            false => TreeNodeRecursion::Continue,
+        Ok(if found {
+            TreeNodeRecursion::Stop
+        } else {
+            TreeNodeRecursion::Continue
         })
     })?;
     Ok(found)

@@ -59,19 +59,21 @@ pub(super) fn split_rows(
     }
     let mut exprs = Vec::with_capacity(columns.len());
     for column in columns {
-        let column = match column.get_type(plan.schema())?.is_floating() {
-            true => canonical_float(column),
-            false => column,
+        let column = if column.get_type(plan.schema())?.is_floating() {
+            canonical_float(column)
+        } else {
+            column
         };
         exprs.push(column.alias(names.next()));
     }
     let values = values.into_iter().zip(&exprs).map(|(value, column)| {
-        match column
+        if column
             .get_type(plan.schema())
             .is_ok_and(|found| found.is_floating())
         {
-            true => canonical_float(value),
-            false => value,
+            canonical_float(value)
+        } else {
+            value
         }
     });
     let values = values.collect();

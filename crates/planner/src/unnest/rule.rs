@@ -24,9 +24,10 @@ impl AnalyzerRule for Unnest {
     }
 
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> Result<LogicalPlan> {
-        match has_subqueries(&plan)? {
-            true => with_equal_floats(Unnesting::default().plan(plan)?),
-            false => Ok(plan),
+        if has_subqueries(&plan)? {
+            with_equal_floats(Unnesting::default().plan(plan)?)
+        } else {
+            Ok(plan)
         }
     }
 }
@@ -51,9 +52,10 @@ fn has_subqueries(plan: &LogicalPlan) -> Result<bool> {
 
 /// Returns how a search goes on.
 pub(super) fn next(found: bool) -> TreeNodeRecursion {
-    match found {
-        true => TreeNodeRecursion::Stop,
-        false => TreeNodeRecursion::Continue,
+    if found {
+        TreeNodeRecursion::Stop
+    } else {
+        TreeNodeRecursion::Continue
     }
 }
 

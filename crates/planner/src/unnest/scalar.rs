@@ -59,9 +59,10 @@ impl Extended<'_> {
             let may_be_missing =
                 !always_has_row(&subquery) && fields.iter().any(|field| !field.is_nullable());
             let value = Expr::ScalarSubquery(uncorrelated(subquery));
-            return Ok(match may_be_missing {
-                true => single_row(lit(1_i64), value),
-                false => value,
+            return Ok(if may_be_missing {
+                single_row(lit(1_i64), value)
+            } else {
+                value
             });
         }
         let peeled = peel(subquery)?;
@@ -158,14 +159,15 @@ impl Extended<'_> {
             Some(predicate) => LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(plan))?),
             None => plan,
         };
-        let plan = match is_correlated(&plan)? {
-            true => plan,
+        let plan = if is_correlated(&plan)? {
+            plan
+        } else {
             // The second row is enough to know.
-            false => LogicalPlan::Limit(Limit {
+            LogicalPlan::Limit(Limit {
                 skip: None,
                 fetch: Some(Box::new(lit(2_i64))),
                 input: Arc::new(plan),
-            }),
+            })
         };
         let row = self.row_for(&plan)?;
         let domain = Domain::for_subquery(&plan, &self.base, row.as_ref())?;
@@ -225,9 +227,10 @@ impl Extended<'_> {
     /// # Errors
     /// The join cannot be built.
     pub(super) fn join_groups(&mut self, plan: LogicalPlan, pairs: Vec<(Expr, Column, bool)>) -> Result<()> {
-        let join_type = match pairs.is_empty() {
-            true => JoinType::Inner,
-            false => JoinType::Left,
+        let join_type = if pairs.is_empty() {
+            JoinType::Inner
+        } else {
+            JoinType::Left
         };
         let pairs = pairs.into_iter();
         let conditions = pairs.map(|(outer, column, strict)| equal(outer, Expr::Column(column), strict));
@@ -277,17 +280,16 @@ impl Extended<'_> {
                 .iter()
                 .any(|(relation, field)| relation.is_none() && field.name() == name)
         };
-        let plan = match before
+        let plan = if before
             .iter()
             .all(|column| names.insert(&column.name) && !is_taken(&column.name))
         {
-            true => plan,
-            false => {
-                let exprs = before
-                    .iter()
-                    .map(|column| Expr::Column(column.clone()).alias(self.names.next()));
-                LogicalPlan::Projection(Projection::try_new(exprs.collect(), Arc::new(plan))?)
-            }
+            plan
+        } else {
+            let exprs = before
+                .iter()
+                .map(|column| Expr::Column(column.clone()).alias(self.names.next()));
+            LogicalPlan::Projection(Projection::try_new(exprs.collect(), Arc::new(plan))?)
         };
         let alias = SubqueryAlias::try_new(Arc::new(plan), relation)?;
         let by = before.into_iter().zip(alias.schema.columns());

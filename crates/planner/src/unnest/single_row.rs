@@ -66,13 +66,14 @@ impl ScalarUDFImpl for SingleRow {
                 (0..rows.len()).any(|row| rows.is_valid(row) && rows.value(row) > 1)
             }
         };
-        match several {
-            true => Err(DataFusionError::Execution(
+        if several {
+            Err(DataFusionError::Execution(
                 "a subquery used as a value returned more than one row; aggregate it (max), add LIMIT 1, or \
                  write IN (SELECT …)"
                     .into(),
-            )),
-            false => Ok(value.clone()),
+            ))
+        } else {
+            Ok(value.clone())
         }
     }
 }

@@ -106,9 +106,10 @@ impl NodeAllocator {
             self.doubtful -= 1;
             return ConfirmedNode::Found;
         }
-        match doubt.is_confirmed(word, bit) {
-            true => ConfirmedNode::Again,
-            false => ConfirmedNode::New,
+        if doubt.is_confirmed(word, bit) {
+            ConfirmedNode::Again
+        } else {
+            ConfirmedNode::New
         }
     }
 

@@ -129,10 +129,7 @@ impl GatherQueue {
                 return;
             };
             let start = Instant::now();
-            refused = match gather(from, to) {
-                true => 0,
-                false => refused + 1,
-            };
+            refused = if gather(from, to) { 0 } else { refused + 1 };
             pause = start.elapsed() * (CPU_DIVISOR - 1);
         }
     }

@@ -105,14 +105,13 @@ impl Slab {
         }
         let starts: BTreeSet<u64> = unused.iter().map(|(start, _)| *start).collect();
         let txn = self.pool.begin_wait(wait)?;
-        match injected(PoolFault::GiveBackUnpublished) {
-            true => unused
+        if injected(PoolFault::GiveBackUnpublished) {
+            unused
                 .iter()
-                .for_each(|(start, bytes)| txn.trim_published(*start..start + bytes)),
-            false => {
-                txn.shrink_slab(&self.name, &starts)?;
-                txn.commit()?;
-            }
+                .for_each(|(start, bytes)| txn.trim_published(*start..start + bytes))
+        } else {
+            txn.shrink_slab(&self.name, &starts)?;
+            txn.commit()?;
         }
         let mut nodes = self.nodes();
         starts.iter().for_each(|start| nodes.remove(*start));

@@ -86,9 +86,10 @@ impl Slab {
     /// Begins a transaction. One that is refused again and again does not wait each time.
     fn wait_for_turn(&self, growth: &mut Growth) -> Result<Txn, PoolError> {
         let is_recent = growth.refused.is_some_and(|at| at.elapsed() < IMPATIENCE);
-        let begun = match is_recent {
-            true => self.pool.begin(),
-            false => self.pool.begin_wait(PATIENCE),
+        let begun = if is_recent {
+            self.pool.begin()
+        } else {
+            self.pool.begin_wait(PATIENCE)
         };
         growth.refused = match &begun {
             Err(PoolError::Locked { .. }) => Some(Instant::now()),

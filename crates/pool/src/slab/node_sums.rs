@@ -163,9 +163,10 @@ impl Slab {
         if !medium.fence_is_durable() {
             medium.sync()?;
         }
-        let (root_sum, owner_word) = match written {
-            true => (self.root_sum(), self.next_owner_word),
-            false => (self.root_sum_before, self.owner_word),
+        let (root_sum, owner_word) = if written {
+            (self.root_sum(), self.next_owner_word)
+        } else {
+            (self.root_sum_before, self.owner_word)
         };
         // Stored before the state, which is in the same line: a crash must not find the state of this closing
         // with the word of an earlier one.
@@ -260,9 +261,10 @@ impl Slab {
     /// # Errors
     /// [`PoolError::DamagedSlab`].
     pub fn check_root(&self) -> Result<(), PoolError> {
-        match self.root_changed {
-            true => Err(self.damaged("its root is not as it was when it was closed")),
-            false => Ok(()),
+        if self.root_changed {
+            Err(self.damaged("its root is not as it was when it was closed"))
+        } else {
+            Ok(())
         }
     }
 

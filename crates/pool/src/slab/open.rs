@@ -269,9 +269,10 @@ impl SlabRecovery {
         if nodes.set(offset) {
             return Ok(());
         }
-        let reason = match nodes.is_node(offset) {
-            true => "two links lead there",
-            false => "there is no node",
+        let reason = if nodes.is_node(offset) {
+            "two links lead there"
+        } else {
+            "there is no node"
         };
         Err(PoolError::NotANode {
             path: self.slab.pool.path().to_path_buf(),

@@ -94,9 +94,10 @@ const STEPS: [bool; 60] = {
 fn expected(steps: &[bool]) -> Vec<u64> {
     let mut list = Vec::new();
     for (number, push) in (0..).zip(steps) {
-        match push {
-            true => list.insert(0, number),
-            false => drop(list.remove(0)),
+        if push {
+            list.insert(0, number)
+        } else {
+            drop(list.remove(0))
         }
     }
     list
@@ -147,9 +148,10 @@ fn survives() -> Result<(), String> {
             let list = LazyList::open(&pool).unwrap();
             for (number, push) in (0..).zip(STEPS) {
                 medium.begin(number);
-                match push {
-                    true => list.push(number).unwrap(),
-                    false => list.pop().unwrap(),
+                if push {
+                    list.push(number).unwrap()
+                } else {
+                    list.pop().unwrap()
                 }
                 medium.acknowledge(number);
             }

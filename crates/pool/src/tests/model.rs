@@ -266,12 +266,13 @@ pub(crate) fn holds_acknowledged(
 pub(crate) fn counts(pool: &Pool, state: &ExpectedObjects, but: usize) -> Result<(), String> {
     let records = state.get(LOG).map_or(0, |(_, lens)| lens.len());
     let report = pool.check(|_| ()).map_err(|error| error.to_string())?;
-    match report.counted_records as usize + but >= records {
-        true => Ok(()),
-        false => Err(format!(
+    if report.counted_records as usize + but >= records {
+        Ok(())
+    } else {
+        Err(format!(
             "{} of {records} records are counted",
             report.counted_records
-        )),
+        ))
     }
 }
 

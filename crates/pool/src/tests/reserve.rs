@@ -73,9 +73,10 @@ fn reserved(pool: &Pool) -> u64 {
 fn drops_everything(geometry: PoolGeometry) {
     for lazy in [false, true] {
         let tracked = Arc::new(Tracked::new(0).unwrap());
-        let medium = match lazy {
-            true => Wrapped::lazy(&tracked),
-            false => Wrapped::new(&tracked),
+        let medium = if lazy {
+            Wrapped::lazy(&tracked)
+        } else {
+            Wrapped::new(&tracked)
         };
         let pool = Pool::create_with(Arc::clone(&medium), geometry).unwrap();
         run(
@@ -310,9 +311,10 @@ fn perform(pool: &Pool, step: &PoolStep) -> Result<(), PoolError> {
 
 /// Returns a medium on a disk of this size.
 fn limited(medium: &Arc<Tracked>, lazy: bool, disk: u64) -> Arc<Wrapped> {
-    let limited = match lazy {
-        true => Wrapped::lazy(medium),
-        false => Wrapped::new(medium),
+    let limited = if lazy {
+        Wrapped::lazy(medium)
+    } else {
+        Wrapped::new(medium)
     };
     limited.limit(disk);
     limited
@@ -415,9 +417,10 @@ fn explore_full(lazy: bool) -> Result<(), String> {
             }
             find(&pool, &[ExpectedObjects::new()], 0, 0)?;
             let report = pool.check(|_| ()).map_err(|error| error.to_string())?;
-            match report.is_intact() {
-                true => Ok(()),
-                false => Err(format!("{report:?}")),
+            if report.is_intact() {
+                Ok(())
+            } else {
+                Err(format!("{report:?}"))
             }
         },
     );

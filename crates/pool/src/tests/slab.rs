@@ -65,9 +65,10 @@ impl NodeList {
 fn act(list: &NodeList, pushes: &[bool], begun: impl Fn(u64), done: impl Fn(u64)) {
     for (number, push) in (0..).zip(pushes) {
         begun(number);
-        match push {
-            true => list.push(number + 1).unwrap(),
-            false => list.pop().unwrap(),
+        if push {
+            list.push(number + 1).unwrap()
+        } else {
+            list.pop().unwrap()
         }
         done(number);
     }
@@ -76,9 +77,10 @@ fn act(list: &NodeList, pushes: &[bool], begun: impl Fn(u64), done: impl Fn(u64)
 fn expected(pushes: &[bool]) -> Vec<u64> {
     let mut list = Vec::new();
     for (number, push) in (0..).zip(pushes) {
-        match push {
-            true => list.insert(0, number + 1),
-            false => drop(list.remove(1)),
+        if push {
+            list.insert(0, number + 1)
+        } else {
+            drop(list.remove(1))
         }
     }
     list
@@ -258,9 +260,10 @@ fn after_power_loss(setup: usize) -> Result<(), String> {
             let pool = Pool::open_with(Wrapped::lazy(medium), SMALL_POOL, BOOT).unwrap();
             let list = NodeList::open(&pool).unwrap();
             for (number, push) in (0..).zip(pushes).skip(setup) {
-                match push {
-                    true => list.push(number + 1).unwrap(),
-                    false => list.pop().unwrap(),
+                if push {
+                    list.push(number + 1).unwrap()
+                } else {
+                    list.pop().unwrap()
                 }
             }
             medium.begin(0);
@@ -276,9 +279,10 @@ fn after_power_loss(setup: usize) -> Result<(), String> {
                 Ok(list) => {
                     let found = list.values();
                     let synced = found == expected(&pushes[..setup]) && crash.acknowledged.is_empty();
-                    match synced || found == expected(&pushes) {
-                        true => Ok(()),
-                        false => Err(format!("found {found:?}")),
+                    if synced || found == expected(&pushes) {
+                        Ok(())
+                    } else {
+                        Err(format!("found {found:?}"))
                     }
                 }
             }
@@ -367,9 +371,12 @@ fn checksums_hold_when_they_say_so(lazy: bool) -> Result<(), String> {
         limit: 300,
         ..Explorer::default()
     };
-    let wrap = |medium: &Arc<Tracked>| match lazy {
-        true => Wrapped::lazy(medium),
-        false => Wrapped::new(medium),
+    let wrap = |medium: &Arc<Tracked>| {
+        if lazy {
+            Wrapped::lazy(medium)
+        } else {
+            Wrapped::new(medium)
+        }
     };
     let work = |medium: &Arc<Tracked>, values: std::ops::Range<u64>| {
         let pool = Pool::open_with(wrap(medium), SMALL_POOL, BOOT).unwrap();
@@ -405,9 +412,10 @@ fn checksums_hold_when_they_say_so(lazy: bool) -> Result<(), String> {
             };
             slab.check_root().map_err(|error| error.to_string())?;
             let Some(sums) = slab.sums() else {
-                return match crash.acknowledged.is_empty() {
-                    true => Ok(()),
-                    false => Err("it is not closed".to_owned()),
+                return if crash.acknowledged.is_empty() {
+                    Ok(())
+                } else {
+                    Err("it is not closed".to_owned())
                 };
             };
             let medium = slab.medium();
@@ -435,9 +443,10 @@ fn checksums_hold_from_closing_to_the_next_store() {
 /// Returns a medium of tracked memory, which only a sync makes durable if it is lazy.
 fn tracked_medium(lazy: bool) -> Medium {
     let tracked = Arc::new(Tracked::new(0).unwrap());
-    match lazy {
-        true => Medium::from(TrackedPageCache::new(&tracked, false)),
-        false => Medium::from(&tracked),
+    if lazy {
+        Medium::from(TrackedPageCache::new(&tracked, false))
+    } else {
+        Medium::from(&tracked)
     }
 }
 

@@ -133,9 +133,10 @@ fn check(medium: Arc<Tracked>, steps: &[ListStep], first: usize, last: usize) ->
     }
     drop(list);
     let report = pool.check(|_| ()).map_err(text)?;
-    match report.is_intact() {
-        true => Ok(()),
-        false => Err(format!("{report:?}")),
+    if report.is_intact() {
+        Ok(())
+    } else {
+        Err(format!("{report:?}"))
     }
 }
 

@@ -149,12 +149,11 @@ fn is_text(path: &Path) -> bool {
 /// match a pattern.
 fn files_at(location: &str) -> Vec<PathBuf> {
     let location = location.strip_prefix("file://").unwrap_or(location);
-    match Path::new(location).is_dir() {
-        true => {
-            let directory = glob::Pattern::escape(location.trim_end_matches('/'));
-            matching(&format!("{directory}/*.csv"))
-        }
-        false => matching(location),
+    if Path::new(location).is_dir() {
+        let directory = glob::Pattern::escape(location.trim_end_matches('/'));
+        matching(&format!("{directory}/*.csv"))
+    } else {
+        matching(location)
     }
 }
 

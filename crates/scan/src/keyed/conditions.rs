@@ -126,9 +126,10 @@ fn one_of(column: &Expr, literals: &[&ScalarValue], table: &KeyedTable) -> Optio
     let values: Vec<ScalarValue> = literals
         .map(|literal| exact_value(literal, data_type))
         .collect::<Option<_>>()?;
-    let values = match values.is_empty() {
-        true => new_empty_array(data_type),
-        false => ScalarValue::iter_to_array(values).ok()?,
+    let values = if values.is_empty() {
+        new_empty_array(data_type)
+    } else {
+        ScalarValue::iter_to_array(values).ok()?
     };
     Some((position, KeyCondition::OneOf(values)))
 }

@@ -73,9 +73,12 @@ impl TableProvider for KeyedProvider {
 
     /// Conditions on key columns narrow the ranges that are read; rows in them are still filtered.
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
-        let answer = |filter: &&Expr| match conditions(filter, &self.table).is_empty() {
-            true => TableProviderFilterPushDown::Unsupported,
-            false => TableProviderFilterPushDown::Inexact,
+        let answer = |filter: &&Expr| {
+            if conditions(filter, &self.table).is_empty() {
+                TableProviderFilterPushDown::Unsupported
+            } else {
+                TableProviderFilterPushDown::Inexact
+            }
         };
         Ok(filters.iter().map(answer).collect())
     }

@@ -88,9 +88,10 @@ impl KeyedScanSpec {
                 SortOptions::default(),
             ));
         }
-        match order.is_empty() {
-            true => EquivalenceProperties::new(Arc::clone(&self.schema)),
-            false => EquivalenceProperties::new_with_orderings(Arc::clone(&self.schema), [order]),
+        if order.is_empty() {
+            EquivalenceProperties::new(Arc::clone(&self.schema))
+        } else {
+            EquivalenceProperties::new_with_orderings(Arc::clone(&self.schema), [order])
         }
     }
 }
@@ -139,9 +140,10 @@ impl LeafPlan for KeyedScanNode {
 
     fn statistics(&self) -> Result<Arc<Statistics>> {
         let mut statistics = Statistics::new_unknown(&self.spec.schema);
-        let rows = match self.spec.ranges.are_keys() {
-            true => self.spec.ranges.as_slice().len(),
-            false => self.spec.table.store().len() as usize,
+        let rows = if self.spec.ranges.are_keys() {
+            self.spec.ranges.as_slice().len()
+        } else {
+            self.spec.table.store().len() as usize
         };
         statistics.num_rows = Precision::Inexact(rows.min(self.fetch.unwrap_or(usize::MAX)));
         Ok(Arc::new(statistics))

@@ -44,18 +44,20 @@ pub(super) fn matching(spec: &ScanSpec, number: usize, mut rows: Vec<RowId>) -> 
             spec.ask_for(number, &rows);
             rows = keep(segment, kernels, rows)?;
         }
-        return Ok(match spec.counts_only() {
-            true => PendingRows::Counted(rows.len()),
-            false => PendingRows::Rows(number, rows, 0),
+        return Ok(if spec.counts_only() {
+            PendingRows::Counted(rows.len())
+        } else {
+            PendingRows::Rows(number, rows, 0)
         });
     }
     let mut selection = as_selection(rows, segment.rows(), deleted);
     if !all_match {
         segment.filter(kernels, &mut selection).map_err(external)?;
     }
-    Ok(match spec.counts_only() {
-        true => PendingRows::Counted(selection.len()),
-        false => PendingRows::Selected(number, selection),
+    Ok(if spec.counts_only() {
+        PendingRows::Counted(selection.len())
+    } else {
+        PendingRows::Selected(number, selection)
     })
 }
 
@@ -77,9 +79,10 @@ pub(super) fn keep(
     }
     for (number, predicate) in kernels {
         let column = segment.column(*number);
-        rows = match column.code_bits().map_err(external)? <= u32::BITS {
-            true => keep_codes::<u32>(segment, column, predicate, &rows)?,
-            false => keep_codes::<u64>(segment, column, predicate, &rows)?,
+        rows = if column.code_bits().map_err(external)? <= u32::BITS {
+            keep_codes::<u32>(segment, column, predicate, &rows)?
+        } else {
+            keep_codes::<u64>(segment, column, predicate, &rows)?
         };
     }
     if segment.has_string_conditions() && !rows.is_empty() {

@@ -52,9 +52,10 @@ impl IndexSearch {
         let selection = elf.select(&self.predicates[number]).map_err(external)?;
         let selection = selection.with_read_ahead(spec.reads.scattered);
         let deleted = segment.deletions().map_err(external)?;
-        match elf.is_clustered() {
-            true => selected_ranges(&selection, deleted),
-            false => Ok(as_selection(self.rows(&selection)?, segment.rows(), deleted)),
+        if elf.is_clustered() {
+            selected_ranges(&selection, deleted)
+        } else {
+            Ok(as_selection(self.rows(&selection)?, segment.rows(), deleted))
         }
     }
 

@@ -78,9 +78,10 @@ fn place(morsel: &ScanMorsel, open: &OpenTable, column: usize, options: SortOpti
         (low, high) = (low.min(zone.0), high.max(zone.1));
     }
     let (low, high) = (base + i128::from(low), base + i128::from(high));
-    let (first, last) = match options.descending {
-        true => (-high, -low),
-        false => (low, high),
+    let (first, last) = if options.descending {
+        (-high, -low)
+    } else {
+        (low, high)
     };
     let deleted = segment.deletions().ok()?;
     let deleted = deleted.map_or(0, |deleted| deleted.range_cardinality(span(rows)));
@@ -98,8 +99,9 @@ fn base(space: &CodeSpace, is_only_segment: bool) -> Option<i128> {
     if space.null_code().is_some() || space.data_type().is_floating() {
         return None;
     }
-    match is_only_segment {
-        true => Some(0),
-        false => space.integer_base().map(i128::from),
+    if is_only_segment {
+        Some(0)
+    } else {
+        space.integer_base().map(i128::from)
     }
 }

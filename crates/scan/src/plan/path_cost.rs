@@ -79,9 +79,10 @@ pub(super) fn segment_cost(
         cost::fetch_located(segment, column, located.rows, located.adjacent)
     });
     let fetched: f64 = fetched.sum();
-    let threads = match selection.rows < SINGLE_ROWS {
-        true => 1,
-        false => threads_of_scan(open, request),
+    let threads = if selection.rows < SINGLE_ROWS {
+        1
+    } else {
+        threads_of_scan(open, request)
     };
     (
         kept,
@@ -139,9 +140,10 @@ pub(super) fn scan_cost(
         let own = rows * segment.rows() as f64 / total;
         let (kernels, strings) = (&remaining.kernels[number], &remaining.strings[number]);
         let compared = segment.rows() as f64 * cost::kernel_selectivity(segment, kernels);
-        let tested = match remaining.expressions.is_empty() {
-            true => own,
-            false => own.max(compared * cost::string_selectivity(segment, strings)),
+        let tested = if remaining.expressions.is_empty() {
+            own
+        } else {
+            own.max(compared * cost::string_selectivity(segment, strings))
         };
         cost::scan_rows(segment, kernels)
             + scan::compare_strings(compared, strings.len())

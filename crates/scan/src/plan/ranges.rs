@@ -37,16 +37,18 @@ pub(super) fn select_ranges(
             spec.ask_for(number, &rows);
             rows = keep(segment, kernels, rows)?;
         }
-        return Ok(match spec.counts_only() {
-            true => PendingRows::Counted(rows.len()),
-            false => PendingRows::Rows(number, rows, 0),
+        return Ok(if spec.counts_only() {
+            PendingRows::Counted(rows.len())
+        } else {
+            PendingRows::Rows(number, rows, 0)
         });
     }
     let mut selected = of_ranges(ranges);
     segment.filter(kernels, &mut selected).map_err(external)?;
-    Ok(match spec.counts_only() {
-        true => PendingRows::Counted(selected.len()),
-        false => PendingRows::Selected(number, selected),
+    Ok(if spec.counts_only() {
+        PendingRows::Counted(selected.len())
+    } else {
+        PendingRows::Selected(number, selected)
     })
 }
 

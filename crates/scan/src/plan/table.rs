@@ -202,9 +202,10 @@ impl TableProvider for PoolTable {
 
     fn statistics(&self) -> Option<Statistics> {
         let statistics = self.open.statistics().ok()?;
-        Some(match self.has_addresses() {
-            true => with_address(statistics),
-            false => statistics,
+        Some(if self.has_addresses() {
+            with_address(statistics)
+        } else {
+            statistics
         })
     }
 
@@ -213,9 +214,12 @@ impl TableProvider for PoolTable {
             ColumnCondition::read(filter, self.open.table.schema())
                 .is_some_and(|condition| self.translations.translation(&condition, &self.open).is_exact())
         };
-        let answer = |filter| match exact(filter) {
-            true => TableProviderFilterPushDown::Exact,
-            false => TableProviderFilterPushDown::Unsupported,
+        let answer = |filter| {
+            if exact(filter) {
+                TableProviderFilterPushDown::Exact
+            } else {
+                TableProviderFilterPushDown::Unsupported
+            }
         };
         Ok(filters.iter().map(answer).collect())
     }
@@ -361,9 +365,10 @@ impl PoolTable {
         partitions: usize,
     ) -> PoolScan {
         let shares_rows = partitions > 1 && !spec.counts_all();
-        let mut morsels = match shares_rows {
-            true => self.morsels_of_rows(|segment, rows| ScanMorsel::Found { segment, rows }),
-            false => self.selections(&index, &predicates, partitions),
+        let mut morsels = if shares_rows {
+            self.morsels_of_rows(|segment, rows| ScanMorsel::Found { segment, rows })
+        } else {
+            self.selections(&index, &predicates, partitions)
         };
         // With enough selections every thread has its own; otherwise all threads share each of them.
         let shared_selections =
@@ -410,9 +415,10 @@ fn with_strings(
     open: &Arc<OpenTable>,
     strings: &[OnColumns<StringPredicate>],
 ) -> Result<Arc<OpenTable>, EngineError> {
-    match strings.iter().all(Vec::is_empty) {
-        true => Ok(Arc::clone(open)),
-        false => Ok(Arc::new(open.with_string_conditions(strings)?)),
+    if strings.iter().all(Vec::is_empty) {
+        Ok(Arc::clone(open))
+    } else {
+        Ok(Arc::new(open.with_string_conditions(strings)?))
     }
 }
 

@@ -176,9 +176,10 @@ impl ScanWorker {
             ScanMorsel::Rows { segment, rows } => self.scan_rows(*segment, rows.clone())?,
             ScanMorsel::Found { segment, rows } => {
                 let found = self.found(*segment, rows.clone())?;
-                match self.spec.counts_only() {
-                    true => PendingRows::Counted(found.len()),
-                    false => PendingRows::Selected(*segment, found),
+                if self.spec.counts_only() {
+                    PendingRows::Counted(found.len())
+                } else {
+                    PendingRows::Selected(*segment, found)
                 }
             }
             ScanMorsel::Select { segment, predicates } => {
@@ -268,9 +269,10 @@ impl ScanWorker {
         if all_match && deleted.is_none() && self.spec.counts_only() {
             return Ok(PendingRows::Counted(search.count(&selection)?));
         }
-        match elf.is_clustered() {
-            true => select_ranges(&self.spec, number, &selection),
-            false => matching(&self.spec, number, search.rows(&selection)?),
+        if elf.is_clustered() {
+            select_ranges(&self.spec, number, &selection)
+        } else {
+            matching(&self.spec, number, search.rows(&selection)?)
         }
     }
 

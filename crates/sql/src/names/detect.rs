@@ -121,9 +121,10 @@ impl Visitor for RepeatedNames {
 }
 
 fn flow(found: bool) -> ControlFlow<()> {
-    match found {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
+    if found {
+        ControlFlow::Break(())
+    } else {
+        ControlFlow::Continue(())
     }
 }
 

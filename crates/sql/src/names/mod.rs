@@ -102,9 +102,12 @@ pub fn stored_schema(schema: SchemaRef) -> SchemaRef {
     let names = stored(schema.fields().iter().map(|field| field.name()));
     let fields = schema.fields().iter().zip(names);
     let fields: Vec<_> = fields
-        .map(|(field, name)| match *field.name() == name {
-            true => Arc::clone(field),
-            false => Arc::new(Field::clone(field).with_name(name)),
+        .map(|(field, name)| {
+            if *field.name() == name {
+                Arc::clone(field)
+            } else {
+                Arc::new(Field::clone(field).with_name(name))
+            }
         })
         .collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))

@@ -56,9 +56,10 @@ fn depth(item: &Expr, key: &Expr) -> Option<Depth> {
     while let Expr::Cast { expr, .. } | Expr::Nested(expr) = operand {
         operand = expr;
     }
-    Some(match text(operand) == text(key) {
-        true => Depth::Columns,
-        false => Depth::Expressions,
+    Some(if text(operand) == text(key) {
+        Depth::Columns
+    } else {
+        Depth::Expressions
     })
 }
 

@@ -81,10 +81,7 @@ impl<'a> Renamer<'a> {
                     let Some(other) = distinct.instead_of(&name) else {
                         continue;
                     };
-                    let alias = match scope.is_shown {
-                        true => self.marked(&name),
-                        false => other,
-                    };
+                    let alias = if scope.is_shown { self.marked(&name) } else { other };
                     rename(item, Ident::with_quote('"', alias));
                 }
                 None => {

@@ -31,12 +31,13 @@ type CheckFlow = ControlFlow<EngineError>;
 
 /// Stops with an error if the clause is present.
 fn refuse(is_there: bool, what: &str, instead: &str) -> CheckFlow {
-    match is_there {
-        true => ControlFlow::Break(EngineError::Unsupported {
+    if is_there {
+        ControlFlow::Break(EngineError::Unsupported {
             what: what.to_string(),
             instead: instead.to_string(),
-        }),
-        false => ControlFlow::Continue(()),
+        })
+    } else {
+        ControlFlow::Continue(())
     }
 }
 

@@ -55,9 +55,10 @@ impl AggregateUDFImpl for CountedLists {
         // The others copy values, and count them.
         let keeps_slices = !args.is_distinct && args.order_bys.is_empty();
         let inner = self.inner.accumulator(args)?;
-        Ok(match keeps_slices {
-            true => Box::new(CountedValues { inner, texts: 0 }),
-            false => inner,
+        Ok(if keeps_slices {
+            Box::new(CountedValues { inner, texts: 0 })
+        } else {
+            inner
         })
     }
 
@@ -128,9 +129,10 @@ fn compact(values: &ArrayRef) -> (ArrayRef, usize) {
         used: usize,
     ) -> ArrayRef {
         let buffers: usize = views.data_buffers().iter().map(|buffer| buffer.len()).sum();
-        match buffers > MAX_BUFFER_FACTOR * used {
-            true => Arc::new(views.gc()),
-            false => Arc::clone(values),
+        if buffers > MAX_BUFFER_FACTOR * used {
+            Arc::new(views.gc())
+        } else {
+            Arc::clone(values)
         }
     }
     let used = bytes_behind_views(values);

@@ -71,9 +71,10 @@ pub(super) fn equal_floats(plan: LogicalPlan) -> Result<LogicalPlan> {
         LogicalPlan::Join(join) => {
             let mut on = Vec::with_capacity(join.on.len());
             for (left, right) in join.on {
-                on.push(match is_float(&type_of(&left, join.left.schema())) {
-                    true => (canonical(left), canonical(right)),
-                    false => (left, right),
+                on.push(if is_float(&type_of(&left, join.left.schema())) {
+                    (canonical(left), canonical(right))
+                } else {
+                    (left, right)
                 });
             }
             Ok(LogicalPlan::Join(Join { on, ..join }))
@@ -85,9 +86,10 @@ pub(super) fn equal_floats(plan: LogicalPlan) -> Result<LogicalPlan> {
             let mut groups = Vec::with_capacity(aggregate.group_expr.len());
             for expr in &aggregate.group_expr {
                 let plain = matches!(expr, Expr::GroupingSet(_) | Expr::Literal(..));
-                groups.push(match !plain && is_float(&type_of(expr, schema)) {
-                    true => names.save(expr).restore(canonical(expr.clone().unalias())),
-                    false => expr.clone(),
+                groups.push(if !plain && is_float(&type_of(expr, schema)) {
+                    names.save(expr).restore(canonical(expr.clone().unalias()))
+                } else {
+                    expr.clone()
                 });
             }
             if groups == aggregate.group_expr {

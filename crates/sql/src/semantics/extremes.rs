@@ -67,13 +67,14 @@ pub fn greatest(data_type: &DataType) -> Arc<AggregateUDF> {
 }
 
 fn of_type(inner: Arc<AggregateUDF>, is_max: bool, data_type: &DataType) -> Arc<AggregateUDF> {
-    match is_float(data_type) {
-        true => Arc::new(AggregateUDF::new_from_impl(Extreme {
+    if is_float(data_type) {
+        Arc::new(AggregateUDF::new_from_impl(Extreme {
             inner,
             is_max,
             of_floats: true,
-        })),
-        false => inner,
+        }))
+    } else {
+        inner
     }
 }
 
@@ -111,9 +112,10 @@ impl AggregateUDFImpl for Extreme {
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn GroupsAccumulator>> {
-        let better = match self.is_max {
-            true => Ordering::Greater,
-            false => Ordering::Less,
+        let better = if self.is_max {
+            Ordering::Greater
+        } else {
+            Ordering::Less
         };
         match args.return_field.data_type() {
             DataType::Float64 => Ok(Box::new(Extremes::<Float64Type>::new(better))),
@@ -124,9 +126,10 @@ impl AggregateUDFImpl for Extreme {
 
     /// Returns the order of the greatest groups that `ORDER BY … LIMIT` retains. DataFusion knows no NaN there.
     fn is_descending(&self) -> Option<bool> {
-        match self.of_floats {
-            true => None,
-            false => self.inner.inner().is_descending(),
+        if self.of_floats {
+            None
+        } else {
+            self.inner.inner().is_descending()
         }
     }
 

@@ -46,9 +46,10 @@ pub(super) fn guarded(plan: LogicalPlan) -> Result<LogicalPlan> {
             return Ok(Transformed::no(expr));
         }
         let name = names.save(&expr);
-        let guarded = match is_filter {
-            true => filter(expr, &schema)?,
-            false => guard(expr, &schema)?,
+        let guarded = if is_filter {
+            filter(expr, &schema)?
+        } else {
+            guard(expr, &schema)?
         };
         Ok(Transformed::yes(name.restore(guarded)))
     });
@@ -171,9 +172,10 @@ fn guard(expr: Expr, schema: &DFSchema) -> Result<Expr> {
         .into_iter()
         .map(|operand| guard(operand, schema))
         .collect::<Result<_>>()?;
-    match need_guard(&operands, schema)? && !operands.iter().any(is_fixed) {
-        true => Ok(in_order(operands, op)),
-        false => Ok(joined(operands, op)),
+    if need_guard(&operands, schema)? && !operands.iter().any(is_fixed) {
+        Ok(in_order(operands, op))
+    } else {
+        Ok(joined(operands, op))
     }
 }
 
@@ -249,11 +251,12 @@ fn guarded_case(case: Case, schema: &DFSchema) -> Result<Case> {
         .when_then_expr
         .first()
         .is_some_and(|(_, then)| matches!(type_of(then, schema), DataType::Boolean | DataType::Null));
-    Ok(match case.expr.is_none() && is_fallible && is_condition {
-        true => Case {
+    Ok(if case.expr.is_none() && is_fallible && is_condition {
+        Case {
             expr: Some(Box::new(lit(true))),
             ..case
-        },
-        false => case,
+        }
+    } else {
+        case
     })
 }

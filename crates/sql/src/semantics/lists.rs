@@ -18,9 +18,10 @@ pub(super) fn separated(list: InList) -> Expr {
         return Expr::InList(list);
     }
     let InList { expr, list, negated } = list;
-    let (compare, combine) = match negated {
-        false => (Operator::Eq, Operator::Or),
-        true => (Operator::NotEq, Operator::And),
+    let (compare, combine) = if negated {
+        (Operator::NotEq, Operator::And)
+    } else {
+        (Operator::Eq, Operator::Or)
     };
     let (constants, others): (Vec<Expr>, Vec<Expr>) = list.into_iter().partition(is_constant);
     let (nulls, others): (Vec<Expr>, Vec<Expr>) = others.into_iter().partition(is_null);

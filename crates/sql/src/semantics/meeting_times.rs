@@ -63,9 +63,10 @@ fn meeting_of<'a>(
 /// Returns a date or timestamp as another type, and other expressions as they are.
 fn as_type(expr: &Expr, to: &DataType, schema: &DFSchema) -> Expr {
     let of = type_of(expr, schema);
-    match is_time(&of) && of != *to {
-        true => Expr::Cast(Cast::new(Box::new(expr.clone()), to.clone())),
-        false => expr.clone(),
+    if is_time(&of) && of != *to {
+        Expr::Cast(Cast::new(Box::new(expr.clone()), to.clone()))
+    } else {
+        expr.clone()
     }
 }
 

@@ -187,9 +187,10 @@ pub(super) fn float_literal(value: &ScalarValue, narrow: bool) -> Option<ScalarV
     let ScalarValue::Decimal128(Some(value), _, scale) = value else {
         return None;
     };
-    Some(match narrow {
-        true => ScalarValue::Float32(Some(nearest_narrow_float(*value, *scale))),
-        false => ScalarValue::Float64(Some(nearest_float(*value, *scale))),
+    Some(if narrow {
+        ScalarValue::Float32(Some(nearest_narrow_float(*value, *scale)))
+    } else {
+        ScalarValue::Float64(Some(nearest_float(*value, *scale)))
     })
 }
 

@@ -183,9 +183,10 @@ impl ScalarUDFImpl for TruncatedDivision {
             return Ok(types.to_vec());
         };
         let is_whole = |data_type: &DataType| data_type.is_integer() || data_type.is_null();
-        let common = match is_whole(left) && is_whole(right) {
-            true => BinaryTypeCoercer::new(left, &Operator::Divide, right).get_result_type()?,
-            false => DataType::Float64,
+        let common = if is_whole(left) && is_whole(right) {
+            BinaryTypeCoercer::new(left, &Operator::Divide, right).get_result_type()?
+        } else {
+            DataType::Float64
         };
         Ok(vec![common.clone(), common])
     }

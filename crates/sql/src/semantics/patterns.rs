@@ -177,9 +177,10 @@ pub(super) fn rewrite(expr: &mut Expr) {
                 return;
             };
             translate(Pattern::Similar, pattern, escape);
-            let op = match negated {
-                true => BinaryOperator::PGRegexNotMatch,
-                false => BinaryOperator::PGRegexMatch,
+            let op = if negated {
+                BinaryOperator::PGRegexNotMatch
+            } else {
+                BinaryOperator::PGRegexMatch
             };
             let nothing = || Box::new(Expr::value(Value::Null));
             let left = std::mem::replace(text, nothing());

@@ -48,9 +48,10 @@ impl ReadTime {
     /// # Errors
     /// The pattern is unknown.
     fn strftime(&self, pattern: &str) -> Result<String> {
-        let read = match templates::is_strftime(pattern) {
-            true => templates::check_strftime(pattern).map(|()| pattern.to_owned()),
-            false => templates::reading_pattern(pattern),
+        let read = if templates::is_strftime(pattern) {
+            templates::check_strftime(pattern).map(|()| pattern.to_owned())
+        } else {
+            templates::reading_pattern(pattern)
         };
         read.map_err(|reason| DataFusionError::Execution(format!("{}: {reason}", self.name())))
     }

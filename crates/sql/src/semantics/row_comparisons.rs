@@ -198,16 +198,17 @@ fn row(expr: &Expr) -> Option<Vec<Expr>> {
 }
 
 fn pairs(left: Vec<Expr>, right: Vec<Expr>) -> Result<Vec<(Expr, Expr)>, EngineError> {
-    match left.len() == right.len() {
-        true => Ok(left.into_iter().zip(right).collect()),
-        false => Err(EngineError::Unsupported {
+    if left.len() == right.len() {
+        Ok(left.into_iter().zip(right).collect())
+    } else {
+        Err(EngineError::Unsupported {
             what: format!(
                 "a comparison of a row of {} values with one of {}",
                 left.len(),
                 right.len()
             ),
             instead: "give both the same number of values".into(),
-        }),
+        })
     }
 }
 
@@ -266,12 +267,13 @@ fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {
 }
 
 fn negated_if(negated: bool, expr: Expr) -> Expr {
-    match negated {
-        true => Expr::UnaryOp {
+    if negated {
+        Expr::UnaryOp {
             op: UnaryOperator::Not,
             expr: Box::new(expr),
-        },
-        false => expr,
+        }
+    } else {
+        expr
     }
 }
 

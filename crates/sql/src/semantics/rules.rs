@@ -262,9 +262,12 @@ fn before(expr: Expr, schema: &DFSchema, zone: Option<&str>) -> Result<Transform
             let Some(to) = meet(function.args.iter(), schema) else {
                 return Ok(Transformed::no(Expr::ScalarFunction(function)));
             };
-            let args = function.args.into_iter().map(|arg| match converts(&arg) {
-                true => floated(arg, &to, schema),
-                false => arg,
+            let args = function.args.into_iter().map(|arg| {
+                if converts(&arg) {
+                    floated(arg, &to, schema)
+                } else {
+                    arg
+                }
             });
             function.args = args.collect();
             Transformed::yes(Expr::ScalarFunction(function))
@@ -320,9 +323,10 @@ fn in_session_zone(mut function: ScalarFunction, schema: &DFSchema, zone: Option
             Err(arg) => arg,
         });
     function.args = args.collect();
-    match changed {
-        true => Transformed::yes(Expr::ScalarFunction(function)),
-        false => Transformed::no(Expr::ScalarFunction(function)),
+    if changed {
+        Transformed::yes(Expr::ScalarFunction(function))
+    } else {
+        Transformed::no(Expr::ScalarFunction(function))
     }
 }
 
@@ -507,9 +511,10 @@ fn after(expr: Expr, schema: &DFSchema, zone: Option<&str>) -> Result<Transforme
                     is_kept = true;
                 }
             }
-            match is_kept {
-                true => Transformed::yes(Expr::BinaryExpr(binary)),
-                false => Transformed::no(Expr::BinaryExpr(binary)),
+            if is_kept {
+                Transformed::yes(Expr::BinaryExpr(binary))
+            } else {
+                Transformed::no(Expr::BinaryExpr(binary))
             }
         }
         Expr::Negative(value) if type_of(&value, schema).is_signed_integer() => {

@@ -45,18 +45,15 @@ pub(super) fn set_operation(join: Join) -> Result<LogicalPlan> {
         _ => (Arc::clone(&join.left), true),
     };
     let (left, right) = with_common_types(left, Arc::clone(&join.right))?;
-    match is_all {
-        false => {
-            let left = LogicalPlan::Distinct(Distinct::All(Arc::new(left)));
-            compared(left, right, join.join_type).map(LogicalPlan::Join)
-        }
-        true => {
-            let columns: Vec<Expr> = left.schema().columns().into_iter().map(Expr::Column).collect();
-            let [of_left, of_right] = COPIES;
-            let (left, right) = (numbered(left, of_left)?, numbered(right, of_right)?);
-            let counted = LogicalPlan::Join(compared(left, right, join.join_type)?);
-            LogicalPlanBuilder::from(counted).project(columns)?.build()
-        }
+    if is_all {
+        let columns: Vec<Expr> = left.schema().columns().into_iter().map(Expr::Column).collect();
+        let [of_left, of_right] = COPIES;
+        let (left, right) = (numbered(left, of_left)?, numbered(right, of_right)?);
+        let counted = LogicalPlan::Join(compared(left, right, join.join_type)?);
+        LogicalPlanBuilder::from(counted).project(columns)?.build()
+    } else {
+        let left = LogicalPlan::Distinct(Distinct::All(Arc::new(left)));
+        compared(left, right, join.join_type).map(LogicalPlan::Join)
     }
 }
 
@@ -86,11 +83,14 @@ fn with_common_types(left: Arc<LogicalPlan>, right: Arc<LogicalPlan>) -> Result<
     let (of_left, of_right) = (types(&left), types(&right));
     let pairs = of_left.iter().zip(&of_right);
     let common: Vec<Option<DataType>> = pairs
-        .map(|(a, b)| match a == b {
-            true => None,
-            false => meeting([a, b].into_iter())
-                .or_else(|| meeting_times::meeting([a, b].into_iter(), || false))
-                .or_else(|| type_union_coercion(a, b)),
+        .map(|(a, b)| {
+            if a == b {
+                None
+            } else {
+                meeting([a, b].into_iter())
+                    .or_else(|| meeting_times::meeting([a, b].into_iter(), || false))
+                    .or_else(|| type_union_coercion(a, b))
+            }
         })
         .collect();
     let cast = |side: &Arc<LogicalPlan>, own: &[DataType]| {
@@ -110,13 +110,13 @@ fn numbered(plan: LogicalPlan, name: &str) -> Result<LogicalPlan> {
     let fields = plan.schema().fields().iter();
     let floats: Vec<bool> = fields.map(|field| is_float(field.data_type())).collect();
     let columns: Vec<Expr> = plan.schema().columns().into_iter().map(Expr::Column).collect();
-    let compared = columns
-        .iter()
-        .zip(floats)
-        .map(|(column, is_float)| match is_float {
-            true => canonical(column.clone()),
-            false => column.clone(),
-        });
+    let compared = columns.iter().zip(floats).map(|(column, is_float)| {
+        if is_float {
+            canonical(column.clone())
+        } else {
+            column.clone()
+        }
+    });
     let number = row_number().partition_by(compared.collect()).build()?;
     let with_number = LogicalPlanBuilder::from(plan).window([number])?.build()?;
     let number = with_number

@@ -51,9 +51,10 @@ impl OptimizerRule for SimplifyKeepingNulls {
         let mut is_at_risk = false;
         plan.apply_expressions(|expr| {
             is_at_risk |= may_meet(expr)?;
-            Ok(match is_at_risk {
-                true => TreeNodeRecursion::Stop,
-                false => TreeNodeRecursion::Continue,
+            Ok(if is_at_risk {
+                TreeNodeRecursion::Stop
+            } else {
+                TreeNodeRecursion::Continue
             })
         })?;
         if !is_at_risk {

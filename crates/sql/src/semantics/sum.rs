@@ -98,9 +98,10 @@ impl AggregateUDFImpl for CheckedSum {
 
     fn create_sliding_accumulator(&self, args: AccumulatorArgs<'_>) -> Result<Box<dyn Accumulator>> {
         let data_type = args.return_field.data_type();
-        match is_ours(data_type) {
-            true => self.accumulator(args),
-            false => self.inner.create_sliding_accumulator(args),
+        if is_ours(data_type) {
+            self.accumulator(args)
+        } else {
+            self.inner.create_sliding_accumulator(args)
         }
     }
 

@@ -41,11 +41,12 @@ pub(super) fn is_strftime(pattern: &str) -> bool {
 /// # Errors
 /// The text names what is unknown.
 pub(super) fn check_strftime(pattern: &str) -> Result<(), String> {
-    match StrftimeItems::new(pattern).any(|item| matches!(item, Item::Error)) {
-        true => Err(format!(
+    if StrftimeItems::new(pattern).any(|item| matches!(item, Item::Error)) {
+        Err(format!(
             "'{pattern}' has a field after % that is unknown; see strftime"
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 
@@ -115,9 +116,12 @@ pub(super) fn write(parts: &[TemplatePart], time: NaiveDateTime, zone: Option<(&
 }
 
 fn field(name: &str, is_filled: bool, time: NaiveDateTime, zone: Option<(&str, i32)>) -> String {
-    let number = |value: i64, digits: usize| match is_filled {
-        true => format!("{value:0digits$}"),
-        false => value.to_string(),
+    let number = |value: i64, digits: usize| {
+        if is_filled {
+            format!("{value:0digits$}")
+        } else {
+            value.to_string()
+        }
     };
     // In upper or lower case as the field is written, and nine letters wide if it is filled.
     let word = |pattern: &str, width: usize| {
@@ -127,10 +131,7 @@ fn field(name: &str, is_filled: bool, time: NaiveDateTime, zone: Option<(&str, i
             name if name.chars().all(char::is_lowercase) => word.to_lowercase(),
             _ => word,
         };
-        match is_filled {
-            true => format!("{word:width$}"),
-            false => word,
-        }
+        if is_filled { format!("{word:width$}") } else { word }
     };
     let hour12 = if time.hour().is_multiple_of(12) {
         12

@@ -86,14 +86,13 @@ fn differ(left: &DataType, right: &DataType) -> bool {
         return false;
     }
     let is_date = |data_type: &DataType| !matches!(data_type, DataType::Timestamp(..));
-    match is_date(left) && is_date(right) {
-        true => false,
-        false => {
-            unit_of(left) != unit_of(right)
-                || is_zoned(left) != is_zoned(right)
-                || is_date(left)
-                || is_date(right)
-        }
+    if is_date(left) && is_date(right) {
+        false
+    } else {
+        unit_of(left) != unit_of(right)
+            || is_zoned(left) != is_zoned(right)
+            || is_date(left)
+            || is_date(right)
     }
 }
 
@@ -330,9 +329,10 @@ pub(super) fn between(between: &Between, schema: &DFSchema, zone: Option<&str>) 
         Operator::And,
         high.unwrap_or_else(|| plain(Operator::LtEq, &between.high)),
     );
-    Some(match between.negated {
-        true => Expr::Not(Box::new(within)),
-        false => within,
+    Some(if between.negated {
+        Expr::Not(Box::new(within))
+    } else {
+        within
     })
 }
 
@@ -367,9 +367,10 @@ pub(super) fn in_list(list: &InList, schema: &DFSchema, zone: Option<&str>) -> O
         }
     }
     let (least, _) = range_of(&of);
-    let first = match items.is_empty() {
-        false => Expr::InList(InList::new(list.expr.clone(), items, false)),
-        true => binary_expr((*list.expr).clone(), Operator::Lt, of_units(least, &of)?),
+    let first = if items.is_empty() {
+        binary_expr((*list.expr).clone(), Operator::Lt, of_units(least, &of)?)
+    } else {
+        Expr::InList(InList::new(list.expr.clone(), items, false))
     };
     let any = others
         .into_iter()

@@ -92,9 +92,10 @@ impl ScalarUDFImpl for ToChar {
             .all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let values = values.to_array(args.number_rows)?;
         let read = |pattern: &str| {
-            let read = match self.name == "strftime" || is_strftime(pattern) {
-                true => check_strftime(pattern).map(|()| TimePattern::Strftime(pattern.to_owned())),
-                false => template(pattern).map(TimePattern::Template),
+            let read = if self.name == "strftime" || is_strftime(pattern) {
+                check_strftime(pattern).map(|()| TimePattern::Strftime(pattern.to_owned()))
+            } else {
+                template(pattern).map(TimePattern::Template)
             };
             read.map_err(|reason| DataFusionError::Execution(format!("{}: {reason}", self.name)))
         };
@@ -115,9 +116,10 @@ impl ScalarUDFImpl for ToChar {
             }
         };
         let written = Arc::new(written) as ArrayRef;
-        match is_scalar {
-            true => ScalarValue::try_from_array(&written, 0).map(ColumnarValue::Scalar),
-            false => Ok(ColumnarValue::Array(written)),
+        if is_scalar {
+            ScalarValue::try_from_array(&written, 0).map(ColumnarValue::Scalar)
+        } else {
+            Ok(ColumnarValue::Array(written))
         }
     }
 }
@@ -175,9 +177,10 @@ fn one(pattern: &TimePattern, utc: NaiveDateTime, zone: Option<Tz>) -> String {
         (TimePattern::Template(parts), Some(shown)) => {
             let seconds = shown.offset().fix().local_minus_utc();
             let short = shown.format("%Z").to_string();
-            let name = match short.starts_with(['+', '-']) && seconds == 0 {
-                true => "UTC".to_owned(),
-                false => short,
+            let name = if short.starts_with(['+', '-']) && seconds == 0 {
+                "UTC".to_owned()
+            } else {
+                short
             };
             write(parts, shown.naive_local(), Some((&name, seconds)))
         }

@@ -94,8 +94,9 @@ fn floated(cell: &Expr, to: &DataType, schema: &DFSchema) -> Result<Expr> {
             return Ok(Expr::Literal(float, metadata.clone()));
         }
     }
-    Ok(match type_of(cell, schema) == *to {
-        true => cell.clone(),
-        false => Expr::Cast(Cast::new(Box::new(cell.clone()), to.clone())),
+    Ok(if type_of(cell, schema) == *to {
+        cell.clone()
+    } else {
+        Expr::Cast(Cast::new(Box::new(cell.clone()), to.clone()))
     })
 }

@@ -54,9 +54,10 @@ impl SqlDialect {
         let negated = parser.parse_keyword(Keyword::NOT);
         parser.expect_keywords(&[Keyword::DISTINCT, Keyword::FROM])?;
         let right = Box::new(parser.parse_subexpr(precedence)?);
-        Ok(match negated {
-            true => Expr::IsNotDistinctFrom(left, right),
-            false => Expr::IsDistinctFrom(left, right),
+        Ok(if negated {
+            Expr::IsNotDistinctFrom(left, right)
+        } else {
+            Expr::IsDistinctFrom(left, right)
         })
     }
 }
@@ -147,17 +148,16 @@ impl Dialect for SqlDialect {
             return Some(Err(ParserError::RecursionLimitExceeded));
         }
         let left = Box::new(left.clone());
-        let infix = match is_distinct {
-            true => self.distinct(parser, left, precedence),
-            false => {
-                parser.next_token();
-                let right = parser.parse_subexpr(precedence);
-                right.map(|right| Expr::BinaryOp {
-                    left,
-                    op: BinaryOperator::PGBitwiseXor,
-                    right: Box::new(right),
-                })
-            }
+        let infix = if is_distinct {
+            self.distinct(parser, left, precedence)
+        } else {
+            parser.next_token();
+            let right = parser.parse_subexpr(precedence);
+            right.map(|right| Expr::BinaryOp {
+                left,
+                op: BinaryOperator::PGBitwiseXor,
+                right: Box::new(right),
+            })
         };
         Some(infix)
     }

@@ -41,9 +41,10 @@ impl Visitor for MergingJoins {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        match select.from.iter().any(merges) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
+        if select.from.iter().any(merges) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
         }
     }
 }

@@ -308,9 +308,10 @@ impl<'a> MergedColumns<'a> {
             None if merges => self.name(factor),
             None => Vec::new(),
         };
-        let columns = match needs_columns {
-            true => self.tables.columns(factor, &self.with),
-            false => None,
+        let columns = if needs_columns {
+            self.tables.columns(factor, &self.with)
+        } else {
+            None
         };
         Ok(Scope {
             relations: vec![Relation { qualifier, columns }],

@@ -178,13 +178,15 @@ fn explore_reopening() -> Result<Report, Box<Violation>> {
         |medium, crash| {
             let running = Running::open(&Pool::open_on(medium).map_err(|error| error.to_string())?)?;
             let found = running.contents()?;
-            let least = match crash.acknowledged.is_empty() {
-                true => 0,
-                false => steps.len(),
+            let least = if crash.acknowledged.is_empty() {
+                0
+            } else {
+                steps.len()
             };
-            match states[least..].contains(&found) {
-                true => Ok(()),
-                false => Err(format!("no state from {least} on")),
+            if states[least..].contains(&found) {
+                Ok(())
+            } else {
+                Err(format!("no state from {least} on"))
             }
         },
     )

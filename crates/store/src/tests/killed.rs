@@ -57,9 +57,10 @@ fn commits_behind_lost_frames() -> Result<Report, Box<Violation>> {
             0 => setup.len(),
             acknowledged => setup.len() + lost.len() + acknowledged,
         };
-        match states[durable..].contains(&found) {
-            true => Ok(()),
-            false => Err(format!("{} keys of state {durable}", found[0].len())),
+        if states[durable..].contains(&found) {
+            Ok(())
+        } else {
+            Err(format!("{} keys of state {durable}", found[0].len()))
         }
     };
     explorer().run(

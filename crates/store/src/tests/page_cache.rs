@@ -57,16 +57,18 @@ fn check(memory: &Arc<Tracked>, crash: &Crash<'_>, before: &Visible, behind: &Vi
     let is_closed = !crash.acknowledged.is_empty();
     let pool = Pool::open_on(lazy(memory)).map_err(|error| error.to_string())?;
     if let Err(error) = crate::Stores::open(&pool) {
-        return match is_refused(&error) && !is_closed {
-            true => Ok(()),
-            false => Err(error.to_string()),
+        return if is_refused(&error) && !is_closed {
+            Ok(())
+        } else {
+            Err(error.to_string())
         };
     }
     let running = Running::open(&pool)?;
     let found = running.contents()?;
-    match !is_closed && found == *before || found == *behind {
-        true => Ok(()),
-        false => Err(format!("{} and {} keys", found[0].len(), found[1].len())),
+    if !is_closed && found == *before || found == *behind {
+        Ok(())
+    } else {
+        Err(format!("{} and {} keys", found[0].len(), found[1].len()))
     }
 }
 

@@ -108,9 +108,10 @@ fn deleted_ranges_conflict_with_reads() {
             (0..40).for_each(|key| store.put(format!("k{key:02}"), "old").unwrap());
             let begin = |range: std::ops::Range<&str>| {
                 let mut transaction = stores.begin();
-                match reads_all {
-                    true => drop(transaction.scan(&store, range).map(Result::unwrap).count()),
-                    false => drop(transaction.get(&store, range.start).unwrap()),
+                if reads_all {
+                    drop(transaction.scan(&store, range).map(Result::unwrap).count())
+                } else {
+                    drop(transaction.get(&store, range.start).unwrap())
                 }
                 transaction.put(&store, "sum", "1").unwrap();
                 transaction

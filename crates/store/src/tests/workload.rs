@@ -324,9 +324,10 @@ fn check(
         .sum();
     let pool = Pool::open_on(Arc::clone(&medium)).map_err(|error| error.to_string())?;
     let is_together = |step: &StoreStep| matches!(step, StoreStep::Together(_));
-    let read = match steps.iter().any(is_together) {
-        true => Some(Running::read_beside(&pool)?.contents()?),
-        false => None,
+    let read = if steps.iter().any(is_together) {
+        Some(Running::read_beside(&pool)?.contents()?)
+    } else {
+        None
     };
     let running = Running::open(&pool)?;
     running.clock.store(now, std::sync::atomic::Ordering::Relaxed);
@@ -378,15 +379,16 @@ pub(crate) fn goes_on(pool: &Pool, mut running: Running, now: u64, found: &Visib
             .remove(&key(number))
             .ok_or("a key of the second run is missing")?;
     }
-    match again == *found {
-        true => Ok(()),
-        false => Err(format!(
+    if again == *found {
+        Ok(())
+    } else {
+        Err(format!(
             "{} and {} keys became {} and {}",
             found[0].len(),
             found[1].len(),
             again[0].len(),
             again[1].len()
-        )),
+        ))
     }
 }
 

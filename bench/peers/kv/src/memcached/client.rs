@@ -125,9 +125,10 @@ impl Load {
                 request.clear();
                 let item = scattered(zipf.sample(&mut random), self.items);
                 let is_set = random.below(100) < self.sets_percent;
-                match is_set {
-                    true => self.set(item, round + 1, "", &mut request),
-                    false => request.extend_from_slice(format!("get {}\r\n", key(item)).as_bytes()),
+                if is_set {
+                    self.set(item, round + 1, "", &mut request)
+                } else {
+                    request.extend_from_slice(format!("get {}\r\n", key(item)).as_bytes())
                 }
                 connection.sent = Some((is_set, Instant::now()));
                 connection.send(&request)?;
@@ -136,20 +137,17 @@ impl Load {
                 let Some((is_set, sent)) = connection.sent.take() else {
                     continue;
                 };
-                match is_set {
-                    true => {
-                        let reply = connection.line()?;
+                if is_set {
+                    let reply = connection.line()?;
                         ensure!(
                             reply == b"STORED\r\n",
                             "a set was answered with {}",
                             String::from_utf8_lossy(&reply)
                         );
                         outcome.sets.push(sent.elapsed().as_nanos() as u64);
-                    }
-                    false => {
-                        outcome.misses += u64::from(!connection.value(self.value_bytes)?);
-                        outcome.gets.push(sent.elapsed().as_nanos() as u64);
-                    }
+                } else {
+                    outcome.misses += u64::from(!connection.value(self.value_bytes)?);
+                    outcome.gets.push(sent.elapsed().as_nanos() as u64);
                 }
             }
         }

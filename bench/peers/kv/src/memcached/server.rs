@@ -195,9 +195,10 @@ impl RunningServer {
 
     /// Ends the server: by SIGKILL, or by SIGUSR1, on which memcached writes down what a restart needs.
     pub(super) fn end(&mut self, by_kill: bool) -> Result<()> {
-        match by_kill {
-            true => self.child.kill()?,
-            false => kill_process(Pid::from_child(&self.child), Signal::USR1)?,
+        if by_kill {
+            self.child.kill()?
+        } else {
+            kill_process(Pid::from_child(&self.child), Signal::USR1)?
         }
         self.child.wait()?;
         Ok(())

@@ -32,9 +32,10 @@ impl Halocline {
                 ..FileOptions::default()
             },
         )?;
-        let pool = match create {
-            true => Pool::create_on(medium)?,
-            false => Pool::open_on(medium)?,
+        let pool = if create {
+            Pool::create_on(medium)?
+        } else {
+            Pool::open_on(medium)?
         };
         let stores = Stores::open(&pool)?;
         let store = stores.store("t")?;

@@ -58,9 +58,10 @@ impl KvStore for Lmdb {
         let reading = self.environment.begin_ro_txn()?;
         let mut cursor = reading.open_ro_cursor(self.entries)?;
         // LMDB refuses empty keys, even to look for the first one.
-        let pairs = match from.is_empty() {
-            true => cursor.iter_start(),
-            false => cursor.iter_from(from),
+        let pairs = if from.is_empty() {
+            cursor.iter_start()
+        } else {
+            cursor.iter_from(from)
         };
         let mut count = 0;
         for pair in pairs.take(length) {

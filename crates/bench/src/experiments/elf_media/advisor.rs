@@ -77,9 +77,10 @@ pub(super) fn ask(
                 (both[1].time.median(), both[0].time.median())
             }
         };
-        let name = match measured < beside {
-            true => picked.to_string(),
-            false => best.name.clone(),
+        let name = if measured < beside {
+            picked.to_string()
+        } else {
+            best.name.clone()
         };
         picks.push(Pick {
             question,

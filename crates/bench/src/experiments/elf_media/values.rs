@@ -95,9 +95,12 @@ fn build_values(
     results: &PlacementResults,
 ) -> Result<(), BenchError> {
     let config = config! {"layout": results.layout, "threads": settings.threads()};
-    let mut samples = |system: &str, metric: &str, samples: &Samples| match samples.is_empty() {
-        true => Ok(()),
-        false => report.samples(system, &config, metric, samples, "s"),
+    let mut samples = |system: &str, metric: &str, samples: &Samples| {
+        if samples.is_empty() {
+            Ok(())
+        } else {
+            report.samples(system, &config, metric, samples, "s")
+        }
     };
     // A build into DRAM is never emulated.
     let in_dram = match results.systems[0].memory() {

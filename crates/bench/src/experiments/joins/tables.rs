@@ -59,9 +59,10 @@ impl StoredTables {
         let mut random = SplitMix64::new(seed);
         write(&pool, PROBE, cell.probe_rows, |_| {
             // Frequent keys are spread over all keys.
-            let rank = match cell.theta > 0.0 {
-                true => zipf.sample(&mut random),
-                false => random.below(cell.build_rows),
+            let rank = if cell.theta > 0.0 {
+                zipf.sample(&mut random)
+            } else {
+                random.below(cell.build_rows)
             };
             let (key, payload) = (cell.shuffled(rank), random.next_u64() as i64);
             expected.sum = expected

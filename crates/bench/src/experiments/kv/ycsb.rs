@@ -58,9 +58,10 @@ enum System {
 
 impl System {
     fn all(settings: &Settings) -> Vec<System> {
-        let kinds = match settings.trees.kinds.is_empty() {
-            true => &TREES[..],
-            false => settings.trees.kinds(),
+        let kinds = if settings.trees.kinds.is_empty() {
+            &TREES[..]
+        } else {
+            settings.trees.kinds()
         };
         let trees = kinds
             .iter()

@@ -144,9 +144,12 @@ impl Workload {
         };
         let first = period * hot % (rows - hot).max(1);
         let is_hot = (share * 1e6) as u64;
-        let mut number = || match rng.below(1_000_000) < is_hot {
-            true => first as u64 + rng.below(hot as u64),
-            false => rng.below(rows as u64),
+        let mut number = || {
+            if rng.below(1_000_000) < is_hot {
+                first as u64 + rng.below(hot as u64)
+            } else {
+                rng.below(rows as u64)
+            }
         };
         Ok((0..count).map(|_| keys.key(number())).collect())
     }
@@ -177,9 +180,10 @@ pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>
     let rows = rows(settings, 10_000_000);
     report.set("rows", rows);
     report.set("seed", settings.seed);
-    let kinds = match settings.trees.kinds.is_empty() {
-        true => &TREES[..],
-        false => settings.trees.kinds(),
+    let kinds = if settings.trees.kinds.is_empty() {
+        &TREES[..]
+    } else {
+        settings.trees.kinds()
     };
     for medium in settings.backings(&[Backing::Dax, Backing::Emulated]) {
         let place = TreeMedium::new(*medium, settings)?;

@@ -37,9 +37,10 @@ impl TreeVariant {
     }
 
     fn name(self) -> String {
-        match self.moving {
-            true => self.kind.to_string(),
-            false => format!("{}, not moved", self.kind),
+        if self.moving {
+            self.kind.to_string()
+        } else {
+            format!("{}, not moved", self.kind)
         }
     }
 

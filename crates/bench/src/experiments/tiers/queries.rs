@@ -159,9 +159,12 @@ impl<'a> QuerySource<'a> {
                     point.clear();
                     let row = self.zipf.sample(&mut self.random) as usize;
                     self.table.push_row(row, &mut point);
-                    let window = (0..dims).map(|dim| match is_bounded(dim) {
-                        true => window(point[dim], self.table.max_code(dim), percent),
-                        false => CodePredicate::Any,
+                    let window = (0..dims).map(|dim| {
+                        if is_bounded(dim) {
+                            window(point[dim], self.table.max_code(dim), percent)
+                        } else {
+                            CodePredicate::Any
+                        }
                     });
                     queries.windows.push(window.collect());
                 }

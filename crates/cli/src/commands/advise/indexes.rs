@@ -89,9 +89,10 @@ fn print(advice: &IndexSetAdvice, out: &mut impl Write) -> Result<(), CliError> 
         writeln!(out, "apply    {};", index.statement)?;
     }
     for index in &advice.unused {
-        let why = match index.is_replaced {
-            true => "not used beside the proposed indexes",
-            false => "no query uses it",
+        let why = if index.is_replaced {
+            "not used beside the proposed indexes"
+        } else {
+            "no query uses it"
         };
         writeln!(
             out,

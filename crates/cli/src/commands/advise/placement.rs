@@ -39,9 +39,10 @@ fn queries(database: &Database, args: &AdviseArgs) -> Result<Vec<String>, CliErr
     let queries = database
         .split(&read(file)?)
         .map_err(|error| CliError::failed(format!("{}: {error}", file.display())))?;
-    match queries.is_empty() {
-        true => Err(no_query(file)),
-        false => Ok(queries),
+    if queries.is_empty() {
+        Err(no_query(file))
+    } else {
+        Ok(queries)
     }
 }
 

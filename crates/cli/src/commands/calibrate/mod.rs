@@ -53,9 +53,10 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), CliError> {
 }
 
 fn measure(args: &CalibrateArgs) -> Result<Profile, CliError> {
-    let mut options = match args.thorough {
-        true => CalibrateOptions::thorough(),
-        false => CalibrateOptions::default(),
+    let mut options = if args.thorough {
+        CalibrateOptions::thorough()
+    } else {
+        CalibrateOptions::default()
     };
     options.bytes = args.size;
     options.threads = args.threads.unwrap_or(options.threads);

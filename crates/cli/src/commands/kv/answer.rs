@@ -37,9 +37,10 @@ impl EntryPrinter {
     pub(super) fn push(&mut self, key: u64, value: u64) -> Result<(), CliError> {
         self.keys.push(key);
         self.values.push(value);
-        match self.keys.len() < BATCH {
-            true => Ok(()),
-            false => self.print(),
+        if self.keys.len() < BATCH {
+            Ok(())
+        } else {
+            self.print()
         }
     }
 

@@ -108,9 +108,10 @@ impl<'a> EntryReader<'a> {
     fn show(&self) -> Result<(), CliError> {
         self.bar.set_position(self.bytes);
         self.bar.set_message(format!("{} entries", grouped(self.entries)));
-        match self.cancel.load(Ordering::Relaxed) {
-            true => Err(CliError::Interrupted),
-            false => Ok(()),
+        if self.cancel.load(Ordering::Relaxed) {
+            Err(CliError::Interrupted)
+        } else {
+            Ok(())
         }
     }
 }
@@ -123,13 +124,12 @@ impl Drop for EntryReader<'_> {
 
 impl Open {
     fn new(file: &Path) -> Result<Self, CliError> {
-        let (name, reader): (_, Box<dyn BufRead>) = match is_stdin(file) {
-            true => ("stdin".to_owned(), Box::new(BufReader::new(io::stdin()))),
-            false => {
-                let opened = File::open(file).map_err(|error| unreadable(file, &error))?;
-                let reader = BufReader::with_capacity(1 << 16, opened);
-                (file.display().to_string(), Box::new(reader))
-            }
+        let (name, reader): (_, Box<dyn BufRead>) = if is_stdin(file) {
+            ("stdin".to_owned(), Box::new(BufReader::new(io::stdin())))
+        } else {
+            let opened = File::open(file).map_err(|error| unreadable(file, &error))?;
+            let reader = BufReader::with_capacity(1 << 16, opened);
+            (file.display().to_string(), Box::new(reader))
         };
         Ok(Self {
             name,

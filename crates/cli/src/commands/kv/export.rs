@@ -132,9 +132,10 @@ impl<'a> Output<'a> {
             path.extension()
                 .is_some_and(|extension| extension.eq_ignore_ascii_case("csv"))
         };
-        let by_name = match export.file.as_deref().is_some_and(is_csv) {
-            true => EntryFormat::Csv,
-            false => EntryFormat::Jsonl,
+        let by_name = if export.file.as_deref().is_some_and(is_csv) {
+            EntryFormat::Csv
+        } else {
+            EntryFormat::Jsonl
         };
         let (writer, file): (Box<dyn Write>, _) = match &export.file {
             None => (Box::new(BufWriter::new(io::stdout())), None),

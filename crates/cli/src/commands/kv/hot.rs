@@ -39,9 +39,10 @@ pub(super) fn stats(tree: OpenTree, keys: &Path, args: &KvStatsArgs) -> Result<(
 
 fn print(lookups: u64, found: u64, stats: &HotIndexStats, format: OutputFormat) -> Result<(), CliError> {
     if format == OutputFormat::Table {
-        let state = match stats.is_on {
-            true => "on",
-            false => "off, as it would not pay; it samples the lookups",
+        let state = if stats.is_on {
+            "on"
+        } else {
+            "off, as it would not pay; it samples the lookups"
         };
         let mut out = io::stdout();
         writeln!(out, "lookups     {}, {} found", grouped(lookups), grouped(found))?;

@@ -39,9 +39,10 @@ pub(super) fn store(args: &KvArgs, import: &KvImportArgs) -> Result<(), CliError
     let result = run(args, import, &open, &mut counts, |bytes, written| {
         bar.set_position(bytes);
         bar.set_message(format!("{} entries", grouped(written)));
-        match guard.requested().load(Ordering::Relaxed) {
-            true => Err(CliError::Interrupted),
-            false => Ok(()),
+        if guard.requested().load(Ordering::Relaxed) {
+            Err(CliError::Interrupted)
+        } else {
+            Ok(())
         }
     });
     bar.finish_and_clear();

@@ -107,9 +107,10 @@ pub(in crate::commands) fn check_all(path: &Path, progress: impl Fn(&str)) -> Re
 /// The pool cannot be read. The inner error is the reason why the stores cannot be opened.
 pub(in crate::commands) fn stores(path: &Path) -> Result<Result<Vec<StoreInfo>, StoreError>, CliError> {
     let pool = readable(path)?;
-    match Stores::exist_in(&pool)? {
-        true => Ok(Stores::open_reader(&pool).and_then(|stores| store_infos(&stores))),
-        false => Ok(Ok(vec![])),
+    if Stores::exist_in(&pool)? {
+        Ok(Stores::open_reader(&pool).and_then(|stores| store_infos(&stores)))
+    } else {
+        Ok(Ok(vec![]))
     }
 }
 
@@ -168,9 +169,10 @@ pub(in crate::commands) fn check_stores(
         };
         stores.check(&mut |state| {
             progress(state.keys, state.total);
-            match cancel.load(Ordering::Relaxed) {
-                true => ControlFlow::Break(()),
-                false => ControlFlow::Continue(()),
+            if cancel.load(Ordering::Relaxed) {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
             }
         })
     });
@@ -198,9 +200,12 @@ pub(in crate::commands) fn check_memcached(
     cancel: &AtomicBool,
     checked: &mut Checked,
 ) -> Result<(), CliError> {
-    let report = check_items(&readable(path)?, &mut |_| match cancel.load(Ordering::Relaxed) {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
+    let report = check_items(&readable(path)?, &mut |_| {
+        if cancel.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
     });
     match report {
         Ok(report) if report.cancelled => return Err(CliError::Interrupted),

@@ -38,17 +38,21 @@ pub(crate) fn kv(args: &KvArgs) -> Result<(), CliError> {
     match &args.command {
         KvCommand::Create { called, tree, store } => {
             let name = called.as_ref().unwrap_or(&args.name);
-            match store {
-                true => store::create(args, name),
-                false => tree::create(args, name, *tree),
+            if store {
+                store::create(args, name)
+            } else {
+                tree::create(args, name, *tree)
             }
         }
         KvCommand::List { output } => list::print(args, *output),
         KvCommand::Bench(bench) => Err(bench::run(bench)),
-        _ => match is_store(args)? {
-            true => store::run(args),
-            false => tree::run(args),
-        },
+        _ => {
+            if is_store(args)? {
+                store::run(args)
+            } else {
+                tree::run(args)
+            }
+        }
     }
 }
 

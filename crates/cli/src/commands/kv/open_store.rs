@@ -59,9 +59,10 @@ impl OpenStore {
 
 fn missing(args: &KvArgs, there: &[String]) -> CliError {
     let shown = args.pool.display();
-    let others = match there.is_empty() {
-        true => String::new(),
-        false => format!("; it has {}", there.join(", ")),
+    let others = if there.is_empty() {
+        String::new()
+    } else {
+        format!("; it has {}", there.join(", "))
     };
     CliError::with_hint(
         format!("{shown} has no tree or store {}{others}", args.name),
@@ -75,11 +76,12 @@ fn missing(args: &KvArgs, there: &[String]) -> CliError {
 /// Fails if the name is that of a store that holds a table. Such stores are changed by SQL only, as their
 /// rows have a format of their own.
 pub(super) fn refuse_names_of_sql(name: &str) -> Result<(), CliError> {
-    match list::is_of_sql(name) {
-        true => Err(CliError::with_hint(
+    if list::is_of_sql(name) {
+        Err(CliError::with_hint(
             format!("the store {name} belongs to SQL"),
             "`halocline sql` changes the rows of tables; take a name that does not begin with sql/",
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }

@@ -53,9 +53,10 @@ pub(super) fn finish(pool: &Pool, tree: OpenTree) -> Result<(), CliError> {
 pub(super) fn object_name(pool: &Pool, name: &str) -> Result<String, CliError> {
     let snapshot = pool.snapshot().map_err(TreeError::from)?;
     let own = format!("{PREFIX}{name}");
-    match snapshot.get(&own).is_none() && snapshot.get(name).is_some() {
-        true => Ok(name.to_owned()),
-        false => Ok(own),
+    if snapshot.get(&own).is_none() && snapshot.get(name).is_some() {
+        Ok(name.to_owned())
+    } else {
+        Ok(own)
     }
 }
 
@@ -69,9 +70,10 @@ pub(super) fn explain(error: TreeError, pool: &Pool, args: &KvArgs) -> CliError 
     match &error {
         TreeError::Pool(PoolError::NoSuchObject { .. }) => {
             let there = list::names(pool);
-            let others = match there.is_empty() {
-                true => String::new(),
-                false => format!("; it has {}", there.join(", ")),
+            let others = if there.is_empty() {
+                String::new()
+            } else {
+                format!("; it has {}", there.join(", "))
             };
             CliError::with_hint(
                 format!("{shown} has no tree or store {}{others}", args.name),

@@ -50,12 +50,11 @@ enum Rest {
 
 impl PairReader {
     pub(super) fn open(path: &Path, format: Option<EntryFormat>, args: &KvArgs) -> Result<Self, CliError> {
-        let (name, source): (_, Box<dyn Read>) = match is_stdin(path) {
-            true => ("stdin".to_owned(), Box::new(io::stdin())),
-            false => {
-                let file = File::open(path).map_err(|error| unreadable(path, &error))?;
-                (path.display().to_string(), Box::new(file))
-            }
+        let (name, source): (_, Box<dyn Read>) = if is_stdin(path) {
+            ("stdin".to_owned(), Box::new(io::stdin()))
+        } else {
+            let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+            (path.display().to_string(), Box::new(file))
         };
         let (left, read) = (Rc::new(Cell::new(MAX_LINE_BYTES)), Rc::new(Cell::new(0)));
         let source = Limited {

@@ -59,9 +59,10 @@ impl PairPrinter {
         self.values.append_value(&value);
         self.expires.push(pair.expires.map(millis));
         self.bytes += key.len() + value.len();
-        match self.expires.len() < BATCH && self.bytes < BATCH_BYTES {
-            true => Ok(()),
-            false => self.print(),
+        if self.expires.len() < BATCH && self.bytes < BATCH_BYTES {
+            Ok(())
+        } else {
+            self.print()
         }
     }
 

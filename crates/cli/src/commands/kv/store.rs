@@ -107,9 +107,10 @@ fn put(args: &KvArgs, entry: &PutArgs) -> Result<(), CliError> {
 /// Reads a value, and no more of a file that is too long for one.
 fn read_value(file: &Path) -> Result<Vec<u8>, CliError> {
     let open = || -> io::Result<Box<dyn Read>> {
-        Ok(match file.as_os_str() == "-" {
-            true => Box::new(io::stdin()),
-            false => Box::new(fs::File::open(file)?),
+        Ok(if file.as_os_str() == "-" {
+            Box::new(io::stdin())
+        } else {
+            Box::new(fs::File::open(file)?)
         })
     };
     let mut value = Vec::new();
@@ -157,9 +158,10 @@ fn get(args: &KvArgs, get: &GetArgs) -> Result<(), CliError> {
     if !get.raw {
         found.finish()?;
     }
-    match missing.is_empty() {
-        true => Ok(()),
-        false => Err(CliError::NoSuchKey(missing)),
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(CliError::NoSuchKey(missing))
     }
 }
 
@@ -181,9 +183,10 @@ fn scan(args: &KvArgs, scan: &ScanArgs) -> Result<(), CliError> {
         None => open.store.scan::<Vec<u8>>((from, to)),
     };
     let limit = usize::try_from(scan.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
-    let pairs: Box<dyn Iterator<Item = _>> = match scan.reverse {
-        false => Box::new(range.with_expiry().take(limit)),
-        true => Box::new(range.with_expiry().rev().take(limit)),
+    let pairs: Box<dyn Iterator<Item = _>> = if scan.reverse {
+        Box::new(range.with_expiry().rev().take(limit))
+    } else {
+        Box::new(range.with_expiry().take(limit))
     };
     let mut out = PairPrinter::new(args, style(scan.output, scan.max_rows));
     for pair in pairs {
@@ -201,21 +204,23 @@ fn del(args: &KvArgs, text: &str) -> Result<(), CliError> {
     let there = open.store.contains_key(&key)?;
     open.store.delete(&key)?;
     open.finish()?;
-    match there {
-        true => Ok(writeln!(io::stdout(), "{text}: removed")?),
-        false => Err(CliError::NoSuchKey(vec![text.to_owned()])),
+    if there {
+        Ok(writeln!(io::stdout(), "{text}: removed")?)
+    } else {
+        Err(CliError::NoSuchKey(vec![text.to_owned()]))
     }
 }
 
 fn check(args: &KvArgs) -> Result<(), CliError> {
     let guard = Guard::new();
     let open = OpenStore::exclusively(args)?;
-    let report = open
-        .stores
-        .check(&mut |_| match guard.requested().load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        })?;
+    let report = open.stores.check(&mut |_| {
+        if guard.requested().load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    })?;
     if report.cancelled {
         return Err(CliError::Interrupted);
     }
@@ -228,15 +233,16 @@ fn check(args: &KvArgs) -> Result<(), CliError> {
         counted(report.keys, "key"),
         counted(report.stores, "store")
     );
-    match report.is_intact() {
-        true => Ok(writeln!(out, "stores: no damage found; {seen}")?),
-        false => Err(CliError::with_hint(
+    if report.is_intact() {
+        Ok(writeln!(out, "stores: no damage found; {seen}")?)
+    } else {
+        Err(CliError::with_hint(
             format!(
                 "{} damaged; {seen}",
                 counted(report.problems.len() as u64, "place")
             ),
             "`export` writes what can be read up to the damage; else restore the pool from a copy",
-        )),
+        ))
     }
 }
 

@@ -72,9 +72,10 @@ pub(super) fn create(args: &KvArgs, name: &str, kind: TreeKind) -> Result<(), Cl
         Err(error) => {
             let exists = matches!(error, TreeError::Pool(PoolError::AlreadyThere { .. }));
             opened.discard_if_new();
-            let hint = match exists {
-                true => "`halocline kv POOL drop` removes what is there, --name makes one of another name",
-                false => return Err(error.into()),
+            let hint = if exists {
+                "`halocline kv POOL drop` removes what is there, --name makes one of another name"
+            } else {
+                return Err(error.into());
             };
             return Err(CliError::with_hint(error.to_string(), hint));
         }
@@ -116,9 +117,10 @@ fn get(args: &KvArgs, get: &GetArgs) -> Result<(), CliError> {
         }
     }
     found.finish()?;
-    match missing.is_empty() {
-        true => Ok(()),
-        false => Err(CliError::NoSuchKey(missing)),
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(CliError::NoSuchKey(missing))
     }
 }
 
@@ -128,9 +130,10 @@ fn scan(args: &KvArgs, scan: &ScanArgs) -> Result<(), CliError> {
     let (_, tree) = open_to_read(args)?;
     let range = Range::new(&*tree, from..=to);
     let limit = usize::try_from(scan.limit.unwrap_or(u64::MAX)).unwrap_or(usize::MAX);
-    let entries: Box<dyn Iterator<Item = _>> = match scan.reverse {
-        false => Box::new(range.take(limit)),
-        true => Box::new(range.rev().take(limit)),
+    let entries: Box<dyn Iterator<Item = _>> = if scan.reverse {
+        Box::new(range.rev().take(limit))
+    } else {
+        Box::new(range.take(limit))
     };
     let mut out = EntryPrinter::new(style(scan.output, scan.max_rows));
     for entry in entries {
@@ -151,14 +154,13 @@ fn del(args: &KvArgs, key: u64) -> Result<(), CliError> {
 }
 
 fn check(args: &KvArgs, accept: bool) -> Result<(), CliError> {
-    let report = match accept {
-        true => {
-            let pool = opening::pool(args)?;
-            let name = object_name(&pool, &args.name)?;
-            let tree = patiently(|| open_tree_unsynced(&pool, &name));
-            tree.map_err(|error| explain(error, &pool, args))?.check()?
-        }
-        false => open_to_read(args)?.1.check()?,
+    let report = if accept {
+        let pool = opening::pool(args)?;
+        let name = object_name(&pool, &args.name)?;
+        let tree = patiently(|| open_tree_unsynced(&pool, &name));
+        tree.map_err(|error| explain(error, &pool, args))?.check()?
+    } else {
+        open_to_read(args)?.1.check()?
     };
     let mut out = io::stdout();
     for problem in &report.problems {

@@ -227,15 +227,13 @@ impl<'a> StringsChunk<'a> {
                 && let Some((decoder, strings)) = decoder.as_ref().zip(self.strings_of(number)?)
             {
                 let (valid, is_whole) = (self.validity_of(number), rows == strings.rows());
-                strings.for_each_part(
-                    0..strings.rows(),
-                    decoder,
-                    &mut room,
-                    |first, part| match is_whole {
-                        true => out.push_all(part.bytes, part.ends(), &valid, first),
-                        false => push_selected(&part, first, mask, &valid, out),
-                    },
-                )?;
+                strings.for_each_part(0..strings.rows(), decoder, &mut room, |first, part| {
+                    if is_whole {
+                        out.push_all(part.bytes, part.ends(), &valid, first)
+                    } else {
+                        push_selected(&part, first, mask, &valid, out)
+                    }
+                })?;
                 continue;
             }
             let mut each = |stored: Option<&'a [u8]>| push(decoder.as_ref(), stored, out);
@@ -274,9 +272,10 @@ fn push_selected(
 ) {
     let is_set = |mask: &BlockMask, row: usize| mask[row / 64] >> (row % 64) & 1 == 1;
     for row in (first..first + strings.rows).filter(|row| is_set(selected, *row)) {
-        match is_set(valid, row) {
-            true => out.push(strings.get(row - first)),
-            false => out.push_null(),
+        if is_set(valid, row) {
+            out.push(strings.get(row - first))
+        } else {
+            out.push_null()
         }
     }
 }

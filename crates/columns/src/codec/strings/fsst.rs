@@ -71,9 +71,10 @@ impl StringCodec for Fsst {
     }
 
     fn decode(decoder: &SafeDecompressor<'_>, codes: &[u8], out: &mut BytesBuilder) -> Result<(), Defect> {
-        match out.push_with(|bytes| fsst_decode(decoder, codes, bytes)) {
-            true => Ok(()),
-            false => Err(DANGLING),
+        if out.push_with(|bytes| fsst_decode(decoder, codes, bytes)) {
+            Ok(())
+        } else {
+            Err(DANGLING)
         }
     }
 
@@ -123,9 +124,10 @@ impl StringCodec for Fsst {
         } = room;
         if starts.is_empty() {
             single.clear();
-            return match fsst_decode(decoder, stored, single) {
-                true => Ok(single.as_slice()),
-                false => Err(DANGLING),
+            return if fsst_decode(decoder, stored, single) {
+                Ok(single.as_slice())
+            } else {
+                Err(DANGLING)
             };
         }
         let decoded = fsst_decode_all(decoder, stored, bytes, places).ok_or(DANGLING)?;

@@ -161,9 +161,10 @@ pub fn merge(txn: &Txn, table: &str, ids: &[u64], options: &MergeOptions<'_>) ->
     }
     let stats = writer.finish_while(|written| {
         throttle.after(written);
-        match options.cancel.load(Ordering::Relaxed) {
-            true => Err(cancelled(table)),
-            false => Ok(()),
+        if options.cancel.load(Ordering::Relaxed) {
+            Err(cancelled(table))
+        } else {
+            Ok(())
         }
     })?;
     Ok(MergeStats {

@@ -98,9 +98,10 @@ impl<B: Bytes, S: BatchStages> WithKernel for BatchPipeline<'_, '_, B, S> {
         let Self(mut batch, _) = self;
         let (points, dims) = (batch.points, batch.dims);
         let words = S::GROUP * dims;
-        let groups = match S::PARTIAL {
-            true => points.len().div_ceil(words),
-            false => points.len() / words,
+        let groups = if S::PARTIAL {
+            points.len().div_ceil(words)
+        } else {
+            points.len() / words
         };
         let of = |group: usize| {
             let rest = &points[group * words..];

@@ -157,9 +157,12 @@ fn orders(table: &TableWorkload, set: &[usize]) -> Vec<Vec<usize>> {
     for scan in scans {
         let columns = scan.columns();
         if set.iter().filter(|column| columns.contains(column)).count() > 1 {
-            add(by(&|column| match columns.contains(&column) {
-                true => scan.column_share(column) - 2.0,
-                false => selective(column).min(0.0).exp(),
+            add(by(&|column| {
+                if columns.contains(&column) {
+                    scan.column_share(column) - 2.0
+                } else {
+                    selective(column).min(0.0).exp()
+                }
             }));
         }
     }

@@ -95,9 +95,10 @@ impl Choice {
         loop {
             let value = |at: usize| {
                 let gain = self.gain(&costs, at);
-                match per_byte {
-                    true => gain / self.candidates[at].bytes.max(1) as f64,
-                    false => gain,
+                if per_byte {
+                    gain / self.candidates[at].bytes.max(1) as f64
+                } else {
+                    gain
                 }
             };
             let rest = usable.iter().copied();

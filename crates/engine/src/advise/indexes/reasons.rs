@@ -29,9 +29,10 @@ pub(super) fn no_index_pays(scan: &ScanCosts, number: usize, of: &Alternatives<'
         }
     }
     if scan.scan.filters.conditions.is_empty() {
-        return match scan.scan.filters.others.is_empty() {
-            true => format!("reads all rows of table {table}"),
-            false => format!("has no condition on one column of table {table} alone"),
+        return if scan.scan.filters.others.is_empty() {
+            format!("reads all rows of table {table}")
+        } else {
+            format!("has no condition on one column of table {table} alone")
         };
     }
     if scan.columns().is_empty() {
@@ -47,11 +48,10 @@ pub(super) fn no_index_pays(scan: &ScanCosts, number: usize, of: &Alternatives<'
                 milliseconds(cost),
                 milliseconds(scan.now.0)
             );
-            match forecast.bytes > of.space {
-                true => format!("{text}, but is larger than the space"),
-                false => {
-                    format!("{text}, but others save more in the space, or it saves less than 1 % of all")
-                }
+            if forecast.bytes > of.space {
+                format!("{text}, but is larger than the space")
+            } else {
+                format!("{text}, but others save more in the space, or it saves less than 1 % of all")
             }
         }
         Some((_, cost)) => format!(

@@ -60,9 +60,10 @@ fn proposed(index: &ProposedIndex) -> AdviceRow {
 }
 
 fn unused(index: &UnusedIndex) -> AdviceRow {
-    let note = match index.is_replaced {
-        true => "not used beside the proposed indexes",
-        false => "no query uses it",
+    let note = if index.is_replaced {
+        "not used beside the proposed indexes"
+    } else {
+        "no query uses it"
     };
     AdviceRow {
         kind: "unused index",

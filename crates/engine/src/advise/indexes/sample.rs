@@ -248,10 +248,10 @@ impl SegmentSample {
             let ranks = self.columns[column].sampled.rank_of_rows();
             let passing = ranks.iter().filter(|rank| test.passes[**rank as usize]).count();
             let own = passing as f64 / ranks.len().max(1) as f64;
-            test.share = match passing >= MIN_PASSING_ROWS || ranks.len() as u64 == self.rows {
-                true => own,
-                false => column_share(&scan.open, &scan.filters, &test.conditions, self.number, *column)
-                    .unwrap_or(own),
+            test.share = if passing >= MIN_PASSING_ROWS || ranks.len() as u64 == self.rows {
+                own
+            } else {
+                column_share(&scan.open, &scan.filters, &test.conditions, self.number, *column).unwrap_or(own)
             };
         }
         tests

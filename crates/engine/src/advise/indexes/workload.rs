@@ -55,10 +55,7 @@ fn weight(text: &str) -> Result<f64, EngineError> {
     let mut weight = 1.0;
     for line in text.lines().map(str::trim) {
         let Some(comment) = line.strip_prefix("--") else {
-            match line.is_empty() {
-                true => continue,
-                false => break,
-            }
+            if line.is_empty() { continue } else { break }
         };
         let comment = comment.trim().to_ascii_lowercase();
         let Some(number) = comment.strip_prefix(WEIGHT).map(str::trim) else {

@@ -64,9 +64,10 @@ impl WordForm {
     #[inline(always)]
     fn number(self, word: u64) -> i64 {
         let unused = u64::BITS - self.bits;
-        match self.is_signed {
-            true => (word << unused) as i64 >> unused,
-            false => word as i64,
+        if self.is_signed {
+            (word << unused) as i64 >> unused
+        } else {
+            word as i64
         }
     }
 }

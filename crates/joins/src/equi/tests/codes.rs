@@ -63,9 +63,10 @@ fn compare(build: &Table, probe: &Table) -> bool {
         for null_equals_null in [false, true] {
             let join = |key| {
                 let join = EquiJoin::new(kind, vec![key], vec![key]).with_output(vec![1], vec![1]);
-                match null_equals_null {
-                    true => join.with_null_equals_null(),
-                    false => join,
+                if null_equals_null {
+                    join.with_null_equals_null()
+                } else {
+                    join
                 }
             };
             let budget = JoinBudget::new(1 << 30);

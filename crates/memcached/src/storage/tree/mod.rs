@@ -139,9 +139,10 @@ impl TreeStorage {
             remove(pool, other)?;
         }
         let slabs = RecordSlabs::open(pool, chunk)?;
-        let tree = match names.contains(&current) {
-            true => open_index(pool, &current)?,
-            false => create_tree_in(pool, &current, kind, chunk)?,
+        let tree = if names.contains(&current) {
+            open_index(pool, &current)?
+        } else {
+            create_tree_in(pool, &current, kind, chunk)?
         };
         let shared = Arc::new(SharedRecords::new(pool.clone(), slabs, hash));
         let current = Arc::new(TreeGeneration::new(&shared, current, tree));
@@ -226,9 +227,10 @@ impl TreeStorage {
 
 /// Opens a tree.
 fn open_index(pool: &Pool, name: &str) -> std::result::Result<Box<dyn OrderedIndex>, TreeError> {
-    match injected(MemcachedFault::TrustUnsynced) {
-        true => open_tree_unsynced(pool, name),
-        false => open_tree(pool, name),
+    if injected(MemcachedFault::TrustUnsynced) {
+        open_tree_unsynced(pool, name)
+    } else {
+        open_tree(pool, name)
     }
 }
 

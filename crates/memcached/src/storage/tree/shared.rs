@@ -102,8 +102,9 @@ pub(super) fn load_head_of(
 ) -> std::result::Result<ItemRecordHead, &'static str> {
     steps.step(offset)?;
     let head = record::load_head(medium, offset)?;
-    match hash_of(&head.key) == hash {
-        true => Ok(head),
-        false => Err("its key has another hash"),
+    if hash_of(&head.key) == hash {
+        Ok(head)
+    } else {
+        Err("its key has another hash")
     }
 }

@@ -26,9 +26,10 @@ impl RecordSlabs {
         for node_size in CLASSES {
             let name = format!("{PREFIX}{node_size}");
             let mut is_new = false;
-            let opened = match injected(MemcachedFault::TrustUnsynced) {
-                true => pool.open_slab_unsynced(&name, OWNER),
-                false => pool.open_slab(&name, OWNER),
+            let opened = if injected(MemcachedFault::TrustUnsynced) {
+                pool.open_slab_unsynced(&name, OWNER)
+            } else {
+                pool.open_slab(&name, OWNER)
             };
             let mut recovery = match opened {
                 Err(PoolError::NoSuchObject { .. }) => {
@@ -43,9 +44,10 @@ impl RecordSlabs {
                 }
                 other => other?,
             };
-            match is_new {
-                true => recovery.keep_none(),
-                false => recovery.keep_in_doubt(),
+            if is_new {
+                recovery.keep_none()
+            } else {
+                recovery.keep_in_doubt()
             }
             slabs.push(recovery.finish());
         }

@@ -87,9 +87,10 @@ impl<L: LeafFormat> HybridTree<L> {
 
     /// Makes the head name no checkpoint. The tree must be marked as being written.
     pub(in super::super) fn forget_checkpoint(&self) -> Result<(), TreeError> {
-        match self.pins.nodes().is_empty() {
-            true => Ok(()),
-            false => self.name_checkpoint(NamedCheckpoint::default()),
+        if self.pins.nodes().is_empty() {
+            Ok(())
+        } else {
+            self.name_checkpoint(NamedCheckpoint::default())
         }
     }
 

@@ -153,9 +153,10 @@ impl Aggregates {
             let count = self.aggregate(Function::Count, argument.measure, filter);
             return Some(AggregateOutput::Count(count));
         }
-        match argument.data_type.is_floating() {
-            true => self.of_floats(name, argument, to, filter),
-            false => self.of_integers(name, argument, to, filter),
+        if argument.data_type.is_floating() {
+            self.of_floats(name, argument, to, filter)
+        } else {
+            self.of_integers(name, argument, to, filter)
         }
     }
 
@@ -214,9 +215,10 @@ impl Aggregates {
             // The sum of integers that doubles hold exactly is the same either way, but for rounding.
             Some(0) if function == Function::Sum && argument.is_exact() => {
                 let sum = self.aggregate(function, argument.measure, filter);
-                match is_average {
-                    true => AggregateOutput::Average(sum),
-                    false => AggregateOutput::Cast(sum, 0),
+                if is_average {
+                    AggregateOutput::Average(sum)
+                } else {
+                    AggregateOutput::Cast(sum, 0)
                 }
             }
             // Casts keep the order.
@@ -227,9 +229,10 @@ impl Aggregates {
             None if function != Function::Sum && !argument.is_finite => return None,
             _ => {
                 let number = self.aggregate(function, argument.into_float(), filter);
-                match is_average {
-                    true => AggregateOutput::FloatAverage(number),
-                    false => AggregateOutput::Float(number, to.clone()),
+                if is_average {
+                    AggregateOutput::FloatAverage(number)
+                } else {
+                    AggregateOutput::Float(number, to.clone())
                 }
             }
         })

@@ -86,10 +86,12 @@ impl Aggregates {
                     self.cast_integer(left, filter, open)?,
                     self.cast_integer(right, filter, open)?,
                 );
-                let paired = |value: &TypedMeasure, other: &TypedMeasure, may_be_null: bool| match may_be_null
-                {
-                    true => value.paired(other),
-                    false => value.clone(),
+                let paired = |value: &TypedMeasure, other: &TypedMeasure, may_be_null: bool| {
+                    if may_be_null {
+                        value.paired(other)
+                    } else {
+                        value.clone()
+                    }
                 };
                 (
                     paired(&of_left, &of_right, may_be_null(right, open)),

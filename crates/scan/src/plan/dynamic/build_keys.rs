@@ -104,13 +104,12 @@ impl BuildKeys {
             .get_or_insert_with(|| MemoryConsumer::new("JoinKeys").register(pool));
         let fits = memory.size().saturating_add(bytes) <= most && memory.try_grow(bytes).is_ok();
         state.rows += batch.num_rows();
-        match fits && state.rows <= MAX_ROWS {
-            true => state.batches.push(keys),
-            false => {
-                state.given_up = true;
-                state.batches = Vec::new();
-                state.memory = None;
-            }
+        if fits && state.rows <= MAX_ROWS {
+            state.batches.push(keys)
+        } else {
+            state.given_up = true;
+            state.batches = Vec::new();
+            state.memory = None;
         }
     }
 

@@ -92,9 +92,10 @@ impl PartitionFilters {
             self.active.keep_selected(spec, number, &mut passing)?;
         }
         self.rows.add(all_rows - passing.len());
-        match selection.is_empty() {
-            true => *selection = passing,
-            false => selection.append(&passing),
+        if selection.is_empty() {
+            *selection = passing
+        } else {
+            selection.append(&passing)
         }
         Ok(())
     }
@@ -140,9 +141,10 @@ impl PartitionFilters {
     /// A column cannot be read.
     pub(crate) fn passing_newer(&mut self, spec: &ScanSpec, rows: PendingRows) -> Result<PendingRows> {
         let active = self.filters.active(spec)?;
-        match active.version() == self.active.version() {
-            true => Ok(rows),
-            false => self.passing(spec, rows),
+        if active.version() == self.active.version() {
+            Ok(rows)
+        } else {
+            self.passing(spec, rows)
         }
     }
 

@@ -211,8 +211,9 @@ fn evaluate(
             }
         }
     }
-    match u64::from(passing.count()) > count / 8 * 7 {
-        true => Evaluated::Nearly,
-        false => Evaluated::Some(passing),
+    if u64::from(passing.count()) > count / 8 * 7 {
+        Evaluated::Nearly
+    } else {
+        Evaluated::Some(passing)
     }
 }

@@ -189,8 +189,9 @@ pub(super) fn expression(
         .schema(Arc::new(Schema::new(schema.collect::<Vec<_>>())))
         .alias(function.name())
         .with_ignore_nulls(ignore_nulls);
-    match distinct {
-        true => builder.distinct().build(),
-        false => builder.build(),
+    if distinct {
+        builder.distinct().build()
+    } else {
+        builder.build()
     }
 }
