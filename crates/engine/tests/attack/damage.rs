@@ -5,7 +5,8 @@ use std::ops::Range;
 
 use halocline_workloads::SplitMix64;
 
-use crate::image::{BLOCK, Image, LOG_COUNTS, SLOT, SLOTS, SUPERBLOCK, set_word};
+use crate::image::{BLOCK, Image, SLOT, SLOTS, SUPERBLOCK, set_word};
+use crate::places::{self, log_counts, log_records};
 
 /// The part of a pool that a changed byte belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,7 +41,7 @@ pub(crate) fn draw(image: &Image, rng: &mut SplitMix64) -> Damaged {
     let mut story = String::new();
     let times = [1, 1, 1, 1, 1, 1, 2, 2, 3, 5][rng.below(10) as usize];
     for _ in 0..times {
-        let (name, region) = region(image, rng);
+        let (name, region) = places::draw(image, rng);
         let done = mutate(&mut bytes, &region, image.used(), rng);
         story += &format!("{name} {region:?}: {done}; ");
     }
@@ -51,47 +52,6 @@ pub(crate) fn draw(image: &Image, rng: &mut SplitMix64) -> Damaged {
         owners,
         story,
     }
-}
-
-/// Bytes that are worth damaging.
-fn region(image: &Image, rng: &mut SplitMix64) -> (String, Range<usize>) {
-    let prefix = match rng.below(100) {
-        0..8 => {
-            let start = rng.below(SLOTS as u64) as usize * SLOT;
-            return ("superblock".to_owned(), start..start + SUPERBLOCK);
-        }
-        8..16 => return ("directory".to_owned(), image.directory.clone()),
-        16..20 => return ("file".to_owned(), 0..image.used()),
-        20..50 => "table/",
-        50..70 => "index/",
-        70..80 => "log",
-        _ => "tree/",
-    };
-    let objects = image.of_kind(prefix);
-    let object = objects[rng.below(objects.len() as u64) as usize];
-    let extent = rng.below(object.extents.len() as u64) as usize;
-    let bytes = match prefix {
-        _ if !object.extents[extent].sums.is_empty() && rng.below(20) == 0 => {
-            object.extents[extent].sums.clone()
-        }
-        "log" if rng.below(6) == 0 => log_counts(object.extents[extent].bytes.clone()),
-        // The end of a log is not in use.
-        "log" => log_records(image, object.extents[extent].bytes.clone()),
-        _ => object.extents[extent].bytes.clone(),
-    };
-    (format!("{} extent {extent}", object.name), bytes)
-}
-
-/// The bytes of a log up to the end of its last record.
-fn log_records(image: &Image, extent: Range<usize>) -> Range<usize> {
-    let records = extent.start..extent.end - LOG_COUNTS;
-    let last = image.bytes[records].iter().rposition(|byte| *byte != 0);
-    extent.start..extent.start + last.map_or(1, |last| last + 1)
-}
-
-/// The counts of its records.
-fn log_counts(extent: Range<usize>) -> Range<usize> {
-    extent.end - LOG_COUNTS..extent.end
 }
 
 /// Changes bytes of a region, or of the blocks it is in; says how.

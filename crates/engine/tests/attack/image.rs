@@ -124,6 +124,16 @@ impl Image {
     }
 }
 
+/// Returns true if an object changes in place, so that nothing has a checksum of all of it: a log or a slab.
+pub(crate) fn is_mutable(name: &str) -> bool {
+    name == "log" || is_slab(name)
+}
+
+/// Returns true if an object is a slab: the stores, a tree, or records of items.
+pub(crate) fn is_slab(name: &str) -> bool {
+    name == "stores" || name.starts_with("tree/") || name.starts_with("memcached/")
+}
+
 /// The number in 8 bytes.
 pub(crate) fn word(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())

@@ -1,7 +1,8 @@
 //! Damaged and hostile pool files in bulk: the right answer or an error that names the object or the file,
 //! and nothing else: no wrong answer, panic, abort, endless loop, or memory beyond a limit.
 //!
-//! A small pool with tables, indexes, a log and trees is made once. Each case is a number, its *seed*, from
+//! A small pool with tables of both kinds, indexes, a log, stores, trees and items of a memcached server is
+//! made once. Each case is a number, its *seed*, from
 //! which one change to a copy of the file and the statements that follow are drawn. Cases run in a worker,
 //! another process of this program with limited memory, which a watchdog ends when a case takes too long; it
 //! says each seed before it begins, so that no case can fail unseen.
@@ -17,13 +18,21 @@ mod damage;
 mod digest;
 mod hostile;
 mod image;
+mod items;
+mod keyed;
+mod objects;
+mod pairs;
+mod places;
 mod pristine;
 mod process;
+mod segments;
 mod space;
+mod stores;
 mod tables;
 mod trees;
 mod verdict;
 mod worker;
+mod writes;
 
 /// Cases of each test unless the environment says otherwise.
 const CASES: u64 = 60;

@@ -1,4 +1,5 @@
-//! The tables of the attacked pool: how they are made, and what is asked of them.
+//! The tables of the attacked pool: how those without a primary key are made (keyed.rs makes the others), and
+//! what is asked of all.
 
 /// Statements that make all tables but `texts`, in segments, with deleted rows and indexes.
 pub(crate) const MAKE: &[&str] = &[
@@ -38,8 +39,8 @@ pub(crate) const MAKE_LOG: &[&str] = &[
     "DELETE FROM small WHERE id = 30002 OR id = 17",
 ];
 
-/// The tables.
-pub(crate) const TABLES: [&str; 4] = ["orders", "events", "texts", "small"];
+/// All tables, also those with a primary key.
+pub(crate) const TABLES: [&str; 6] = ["orders", "events", "texts", "small", "accounts", "visits"];
 
 /// A question to one table.
 #[derive(Debug)]
@@ -122,6 +123,38 @@ pub(crate) const ASKS: &[Ask] = &[
         None,
         "SELECT note FROM texts WHERE id BETWEEN 100 AND 110",
     ),
+    ask("accounts", None, "SELECT * FROM accounts"),
+    ask(
+        "accounts",
+        None,
+        "SELECT holder, balance FROM accounts WHERE id = 1200",
+    ),
+    ask(
+        "accounts",
+        None,
+        "SELECT * FROM accounts WHERE id BETWEEN 600 AND 750",
+    ),
+    ask(
+        "accounts",
+        None,
+        "SELECT active, count(*), sum(balance), max(rate) FROM accounts GROUP BY active",
+    ),
+    ask("visits", None, "SELECT * FROM visits"),
+    ask(
+        "visits",
+        None,
+        "SELECT hits, note FROM visits WHERE page = 'page 12' AND day = DATE '2022-01-09'",
+    ),
+    ask(
+        "visits",
+        None,
+        "SELECT * FROM visits WHERE page = 'page 2' AND day >= DATE '2022-01-20'",
+    ),
+    ask(
+        "visits",
+        None,
+        "SELECT page, sum(hits), count(note) FROM visits GROUP BY page",
+    ),
 ];
 
 /// A statement that adds one row to a table.
@@ -130,6 +163,8 @@ pub(crate) fn insert(table: &str) -> &'static str {
         "orders" => "INSERT INTO orders VALUES (40000, 5, '2020-02-02', 1.5, 'north', 2.5, false)",
         "events" => "INSERT INTO events VALUES ('2021-03-01', 40000, 7)",
         "texts" => "INSERT INTO texts VALUES (40000, 'one more 77')",
+        "accounts" => "INSERT INTO accounts VALUES (40000, 'one more', 1.5, 2.5, false)",
+        "visits" => "INSERT INTO visits VALUES ('page 12', DATE '2023-03-01', 7, 'one more')",
         _ => "INSERT INTO small VALUES (40000, 'one more')",
     }
 }

@@ -7,12 +7,15 @@
 use std::collections::BTreeSet;
 
 use crate::damage::{Damaged, Owner};
+use crate::image::is_slab;
+use crate::items::ITEMS;
+use crate::keyed::is_keyed;
 
 /// The index of each table.
 const INDEXES: [(&str, &str); 3] = [("by_k", "orders"), ("by_region", "orders"), ("by_day", "events")];
 
 /// The objects that errors may name: the file or an object in it.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 15] = [
     "attacked-",
     "orders",
     "events",
@@ -23,6 +26,24 @@ const NAMES: [&str; 10] = [
     "by_day",
     "tree/",
     "the log",
+    "accounts",
+    "visits",
+    "the stores",
+    "store '",
+    "memcached",
+];
+
+/// The things that problems of `check` may name.
+const PROBLEMS: [&str; 9] = [
+    "table",
+    "index",
+    "log",
+    "tree",
+    "generation",
+    "attacked-",
+    "store",
+    "checkpoint",
+    "memcached",
 ];
 
 /// The judgement of one case.
@@ -74,6 +95,19 @@ impl Verdict {
         owners.iter().any(|owner| self.owners.contains(owner))
     }
 
+    /// The stores are damaged, in which tables with a primary key are.
+    pub(crate) fn owns_stores(&self) -> bool {
+        self.owns("stores") || self.owns("stores/decided")
+    }
+
+    /// An object with items of a memcached server is damaged.
+    pub(crate) fn owns_items(&self) -> bool {
+        self.owners.iter().any(|owner| match owner {
+            Owner::Object(name) | Owner::Redundant(name) => name.starts_with(ITEMS),
+            Owner::File | Owner::Superblock(_) | Owner::Directory => false,
+        })
+    }
+
     /// A table or an index of it is damaged, or what all of them need.
     pub(crate) fn concerns(&self, table: &str) -> bool {
         self.may_fail(table, true)
@@ -88,6 +122,7 @@ impl Verdict {
     pub(crate) fn involves(&self, table: &str, by_index: bool) -> bool {
         let mut indexes = INDEXES.iter().filter(|(_, on)| by_index && *on == table);
         self.owns("log")
+            || is_keyed(table) && self.owns_stores()
             || self.owns(&format!("table/{table}"))
             || indexes.any(|(index, _)| self.owns(&format!("index/{index}")))
     }
@@ -117,7 +152,7 @@ impl Verdict {
         if !problems.is_empty() || self.hostile {
             return;
         }
-        let object = |owner: &&Owner| matches!(owner, Owner::Object(name) if !name.starts_with("tree/"));
+        let object = |owner: &&Owner| matches!(owner, Owner::Object(name) if !is_slab(name));
         if let Some(owner) = self.owners.iter().find(object).cloned() {
             self.fault("undetected", &format!("{owner:?}"));
         }
@@ -129,8 +164,7 @@ impl Verdict {
     /// Problems that `check` lists name something.
     pub(crate) fn named(&mut self, problems: &[String]) {
         for problem in problems {
-            let known = ["table", "index", "log", "tree", "generation", "attacked-"];
-            if !known.iter().any(|word| problem.contains(word)) {
+            if !PROBLEMS.iter().any(|word| problem.contains(word)) {
                 self.fault("nameless", &format!("check: {problem}"));
             }
         }
@@ -194,6 +228,11 @@ fn damage_reaches_as_far_as_it_goes() {
     assert!(!index.may_fail("events", true));
     let log = on(&[Owner::Object("log".to_owned())], false);
     assert!(log.may_fail("small", false) && log.only_objects());
+    let stores = on(&[Owner::Object("stores".to_owned())], false);
+    assert!(stores.may_fail("visits", false) && !stores.may_fail("small", true));
+    assert!(stores.owns_stores() && !stores.owns_items() && stores.only_objects());
+    let items = on(&[Owner::Object("memcached/tree/numbers".to_owned())], false);
+    assert!(items.owns_items() && !items.may_fail("visits", true));
     let directory = on(&[Owner::Directory], false);
     assert!(directory.may_fail("small", false) && !directory.only_objects());
     let copy = on(&[Owner::Superblock(0)], false);

@@ -7,7 +7,7 @@ use halocline_workloads::SplitMix64;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::damage::Owner;
-use crate::image::{BLOCK, Image, set_word, word};
+use crate::image::{BLOCK, Image, is_mutable, set_word, word};
 
 use super::{Draft, lie_in, seal};
 
@@ -129,10 +129,6 @@ fn place(image: &Image, rng: &mut SplitMix64) -> Range<usize> {
         3 => image.used() - BLOCK..image.bytes.len(),
         _ => extent.bytes.clone(),
     }
-}
-
-fn is_mutable(name: &str) -> bool {
-    name == "log" || name.starts_with("tree/")
 }
 
 /// A directory of thousands of objects, each like the one at `entry` but for its name, at the end of a longer

@@ -11,11 +11,7 @@ use super::{Draft, number, seal};
 
 pub(super) fn lie(draft: &mut Draft<'_>, rng: &mut SplitMix64) {
     let image = draft.image;
-    let stored = image
-        .objects
-        .iter()
-        .filter(|object| object.name.contains('/') && !object.name.starts_with("tree"));
-    let stored: Vec<_> = stored.collect();
+    let stored = [image.of_kind("table/"), image.of_kind("index/")].concat();
     let object = stored[rng.below(stored.len() as u64) as usize];
     draft.owners.insert(Owner::Object(object.name.clone()));
     let honest = &image.bytes[object.meta.clone()];

@@ -8,6 +8,7 @@ mod log;
 mod metadata;
 mod seal;
 mod slab;
+mod stores;
 mod superblock;
 
 use std::collections::BTreeSet;
@@ -38,12 +39,13 @@ pub(crate) fn draw(image: &Image, rng: &mut SplitMix64) -> Damaged {
         story: String::new(),
     };
     match rng.below(100) {
-        0..10 => superblock::lie(&mut draft, rng),
-        10..30 => directory::lie(&mut draft, rng),
-        30..45 => metadata::lie(&mut draft, rng),
-        45..75 => contents::lie(&mut draft, rng),
-        75..87 => log::lie(&mut draft, rng),
-        _ => slab::lie(&mut draft, rng),
+        0..8 => superblock::lie(&mut draft, rng),
+        8..24 => directory::lie(&mut draft, rng),
+        24..36 => metadata::lie(&mut draft, rng),
+        36..58 => contents::lie(&mut draft, rng),
+        58..68 => log::lie(&mut draft, rng),
+        68..82 => slab::lie(&mut draft, rng),
+        _ => stores::lie(&mut draft, rng),
     }
     Damaged {
         bytes: draft.bytes,

@@ -2,12 +2,11 @@
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
-use crate::image::{BLOCK, Extent, Image, SLOT, SLOTS, SUMS_PER_PAGE, SUPERBLOCK, set_word};
+use crate::image::{BLOCK, Extent, Image, SLOT, SLOTS, SUMS_PER_PAGE, SUPERBLOCK, is_mutable, set_word};
 
 /// Makes the checksums of all immutable extents right, then those of what names them.
 pub(super) fn all(bytes: &mut [u8], image: &Image) {
-    let mutable = |name: &str| name == "log" || name.starts_with("tree/");
-    for object in image.objects.iter().filter(|object| !mutable(&object.name)) {
+    for object in image.objects.iter().filter(|object| !is_mutable(&object.name)) {
         for extent in &object.extents {
             let sum = xxh3_64(&bytes[extent.bytes.clone()]);
             set_word(bytes, extent.entry + 16, sum);

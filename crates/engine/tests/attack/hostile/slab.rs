@@ -1,10 +1,12 @@
-//! Lies of trees: metadata of slabs, heads, roots, and links that lead out of range or back.
+//! Lies of trees and other slabs: metadata, heads, roots, and links that lead out of range or back.
 
 use halocline_workloads::SplitMix64;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 
 use crate::damage::Owner;
 use crate::image::{Object, set_word, word};
+use crate::items::ITEMS;
+use crate::segments::STORES;
 
 use super::{Draft, lie_in, number, seal};
 
@@ -18,7 +20,16 @@ const HEAD: usize = 4096;
 
 pub(super) fn lie(draft: &mut Draft<'_>, rng: &mut SplitMix64) {
     let image = draft.image;
-    let trees = image.of_kind("tree/");
+    // Of the stores' nodes, which have checksums of their own, stores.rs knows more.
+    let trees = match rng.below(10) {
+        0..6 => image.of_kind("tree/"),
+        6..9 => image.of_kind(ITEMS),
+        _ => image
+            .objects
+            .iter()
+            .filter(|object| object.name == STORES)
+            .collect(),
+    };
     let tree = trees[rng.below(trees.len() as u64) as usize];
     draft.owners.insert(Owner::Object(tree.name.clone()));
     draft.story = format!("{}, ", tree.name);
@@ -30,7 +41,9 @@ pub(super) fn lie(draft: &mut Draft<'_>, rng: &mut SplitMix64) {
         let nodes = (extent.end - from) / node;
         let at = from + rng.below(nodes.max(1) as u64) as usize * node;
         let bytes = &mut draft.bytes;
-        draft.story += &match rng.below(8) {
+        // A chunk may have room for the head only.
+        let kinds = if nodes == 0 { 3 } else { 8 };
+        draft.story += &match rng.below(kinds) {
             0 => lie_in(bytes, tree.meta.start, &[(0, 4), (4, 4), (8, 8)], rng),
             1 => {
                 let other = trees[rng.below(trees.len() as u64) as usize];
