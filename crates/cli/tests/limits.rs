@@ -2,8 +2,8 @@
 
 mod common;
 
-use std::fs;
-use std::io::Read;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
 use common::{Home, assert_error, stderr, stdout};
@@ -79,6 +79,13 @@ fn a_limit_of_file_sizes_is_an_error() {
     assert_eq!(home.csv("p", "SELECT count(*) AS n FROM t"), "n\n1000\n");
 }
 
+/// Repeats a command that adds something until the pool cannot grow.
+fn run_until_full(home: &Home, limit: &str, arguments: &[&str]) {
+    let mut runs = (0..40).map(|_| limited(home, limit, arguments));
+    let full = runs.find(|run| !run.get_output().status.success());
+    assert_error(&full.expect("the pool cannot grow").code(1), &["ulimit -f"]);
+}
+
 #[test]
 fn a_pool_that_cannot_grow_is_vacuumed() {
     let home = Home::with_table();
@@ -86,9 +93,7 @@ fn a_pool_that_cannot_grow_is_vacuumed() {
     home.ok(&["sql", "p", "CREATE TABLE u (x DOUBLE)"]);
     for rows in [300_000, 30_000, 3000] {
         let fill = format!("INSERT INTO u SELECT random() AS x FROM generate_series(1, {rows})");
-        let mut fills = (0..40).map(|_| limited(&home, limit, &["sql", "p", &fill]));
-        let full = fills.find(|run| !run.get_output().status.success());
-        assert_error(&full.expect("the pool cannot grow").code(1), &["ulimit -f"]);
+        run_until_full(&home, limit, &["sql", "p", &fill]);
     }
     limited(&home, limit, &["sql", "p", "DELETE FROM u WHERE x < 0.3"]).success();
     let rows = home.csv("p", "SELECT count(*) AS n FROM u");
@@ -100,6 +105,131 @@ fn a_pool_that_cannot_grow_is_vacuumed() {
     );
     assert_eq!(home.csv("p", "SELECT count(*) AS n FROM u"), rows);
     home.ok(&["check", "p"]);
+}
+
+/// What frees space needs no free byte, also while another process reads what is dropped.
+#[test]
+fn a_pool_that_cannot_grow_is_emptied_beside_a_reader() {
+    let home = Home::new();
+    let limit = "ulimit -f 16384";
+    home.ok(&["kv", "p", "create"]);
+    home.write(
+        "numbers.csv",
+        (0..1000).map(|key| format!("{key},7\n")).collect::<String>(),
+    );
+    home.ok(&["kv", "p", "load", "numbers.csv"]);
+    home.ok(&["kv", "p", "create", "--store", "words"]);
+    home.ok(&[
+        "sql",
+        "p",
+        "CREATE TABLE u (x DOUBLE); CREATE TABLE k (id bigint PRIMARY KEY, x DOUBLE); \
+         INSERT INTO k SELECT i, random() FROM generate_series(1, 10000) AS s(i)",
+    ]);
+    let pairs = (0..10_000).map(|key| format!("{{\"key\":\"key-{key}\",\"value\":\"{key:01000}\"}}\n"));
+    home.write("pairs.jsonl", pairs.collect::<String>());
+    run_until_full(
+        &home,
+        limit,
+        &["kv", "p", "--name", "words", "import", "pairs.jsonl"],
+    );
+    for rows in [100_000, 10_000, 1000] {
+        let fill = format!("INSERT INTO u SELECT random() AS x FROM generate_series(1, {rows})");
+        run_until_full(&home, limit, &["sql", "p", &fill]);
+    }
+    let mut reader = Command::new(assert_cmd::cargo::cargo_bin("halocline"))
+        .current_dir(home.directory())
+        .args(["sql", "p", "--read-only", "--output", "csv"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut input = reader.stdin.take().unwrap();
+    let mut answers = BufReader::new(reader.stdout.take().unwrap()).lines();
+    let mut counts = |queries: &str| -> Vec<String> {
+        input.write_all(queries.as_bytes()).unwrap();
+        let lines = queries.matches("SELECT").count() * 2;
+        answers.by_ref().take(lines).map(Result::unwrap).collect()
+    };
+    let count = "SELECT count(*) AS n FROM u;\n";
+    let seen = counts(&format!("BEGIN; SELECT count(*) AS n FROM k; {count}"));
+    assert_eq!(seen[..3], ["n", "10000", "n"]);
+    for arguments in [
+        &["kv", "p", "del", "17"][..],
+        &["kv", "p", "--name", "words", "del", "key-17"],
+        &["sql", "p", "DELETE FROM k WHERE id < 1000"],
+        &["kv", "p", "--name", "words", "drop"],
+        &["kv", "p", "drop"],
+        &["sql", "p", "DROP TABLE u"],
+        &["sql", "p", "DROP TABLE k"],
+    ] {
+        limited(&home, limit, arguments).success();
+    }
+    assert_eq!(counts(count), seen[2..], "the reader has its snapshot");
+    assert_eq!(counts("ROLLBACK;\n"), [""; 0]);
+    drop(input);
+    assert!(reader.wait().unwrap().success());
+    home.ok(&["check", "p"]);
+    // Their space is free.
+    let fill = "CREATE TABLE v AS SELECT random() AS x FROM generate_series(1, 300000)";
+    limited(&home, limit, &["sql", "p", fill]).success();
+    home.ok(&["check", "p"]);
+}
+
+/// Four GiB of addresses.
+const ADDRESSES: &str = "ulimit -v 4194304";
+
+#[test]
+fn a_limit_of_addresses_leaves_room_for_small_pools() {
+    let home = Home::with_table();
+    let sum = [
+        "sql",
+        "p",
+        "SELECT count(*) AS n, sum(id) AS s FROM t",
+        "--output",
+        "csv",
+    ];
+    assert_eq!(
+        stdout(&limited(&home, ADDRESSES, &sum).success()),
+        "n,s\n1000,499500\n"
+    );
+    let fill = "CREATE TABLE u AS SELECT random() AS x FROM generate_series(1, 300000)";
+    limited(&home, ADDRESSES, &["sql", "p", fill]).success();
+    // The budget is a part of what the limit leaves, whatever DRAM the machine has.
+    let show = ["sql", "p", "SHOW halocline.memory", "--output", "csv"];
+    let text = stdout(&limited(&home, ADDRESSES, &show).success());
+    let budget = text.trim().rsplit(',').next().unwrap();
+    let (number, unit) = budget.split_at(budget.find(|c: char| !c.is_ascii_digit()).unwrap());
+    let bytes = number.parse::<u64>().unwrap()
+        << match unit {
+            "KiB" => 10,
+            "MiB" => 20,
+            other => panic!("{other} in {text}"),
+        };
+    assert!((1..=1 << 30).contains(&bytes), "{text}");
+    home.ok(&["check", "p"]);
+}
+
+#[test]
+fn a_pool_that_the_limit_of_addresses_has_no_room_for_is_an_error() {
+    let home = Home::with_table();
+    // A hole, which takes no space.
+    let file = File::options().write(true).open(home.path("p")).unwrap();
+    file.set_len(16 << 30).unwrap();
+    drop(file);
+    for arguments in [
+        &["sql", "p", "SELECT count(*) FROM t"][..],
+        &["sql", "p", "SELECT count(*) FROM t", "--read-only"],
+        &["import", "p", "u", "t.csv"],
+        &["info", "p"],
+        &["check", "p"],
+        &["kv", "p", "list"],
+        &["vacuum", "p"],
+    ] {
+        let run = limited(&home, ADDRESSES, arguments).code(1);
+        assert_error(&run, &["cannot allocate", "ulimit -v"]);
+    }
+    assert_eq!(home.csv("p", "SELECT count(*) AS n FROM t"), "n\n1000\n");
 }
 
 /// More rows than fit 32 MiB, so that they are spilled.

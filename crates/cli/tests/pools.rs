@@ -2,8 +2,8 @@
 
 mod common;
 
-use std::fs::OpenOptions;
-use std::os::unix::fs::FileExt;
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::{FileExt, PermissionsExt};
 
 use common::{Home, assert_error, stderr, stdout};
 use halocline_pool::{Pool, PoolOptions};
@@ -213,4 +213,112 @@ fn a_pool_may_be_read_as_from_another_medium() {
     assert!(stdout(&run).contains("1000"), "{}", stdout(&run));
     let error = home.fails(2, &["sql", "p", "SELECT 1", "--medium", "optane"]);
     assert!(stderr(&error).contains("emulated:"), "{}", stderr(&error));
+}
+
+/// A pool `p` with a table, one with a primary key, a tree and a store.
+fn home_with_all() -> Home {
+    let home = Home::with_table();
+    home.ok(&[
+        "sql",
+        "p",
+        "CREATE TABLE k (id bigint, name varchar, PRIMARY KEY (name, id)); \
+         INSERT INTO k VALUES (1, 'a'), (2, 'b'), (3, 'b')",
+    ]);
+    home.ok(&["kv", "p", "create", "numbers"]);
+    home.ok(&["kv", "p", "create", "--store", "words"]);
+    home.ok(&["kv", "p", "--name", "words", "put", "a", "b"]);
+    home
+}
+
+#[test]
+fn tables_with_a_primary_key_are_described() {
+    let home = home_with_all();
+    let text = stdout(&home.ok(&["info", "p"]));
+    for part in ["table k with a primary key: 3 rows", "primary key (name, id)"] {
+        assert!(text.contains(part), "`{part}` is not in\n{text}");
+    }
+    let info: serde_json::Value = serde_json::from_str(&stdout(&home.ok(&["info", "p", "--json"]))).unwrap();
+    assert_eq!(info["tables"].as_array().unwrap().len(), 1);
+    let keyed = &info["keyed_tables"][0];
+    assert_eq!((&keyed["name"], &keyed["rows"]), (&"k".into(), &3.into()));
+    assert_eq!(keyed["primary_key"], serde_json::json!(["name", "id"]));
+    assert_eq!(keyed["columns"][0]["type"], "bigint");
+    assert_eq!(keyed["columns"][0]["nullable"], false);
+    let shell = home
+        .command(&["sql", "p"])
+        .write_stdin("\\d\n\\d k\n")
+        .assert()
+        .success();
+    let text = stdout(&shell);
+    for part in [
+        "table with a primary key",
+        "id, name",
+        "varchar",
+        "primary key (name, id)",
+    ] {
+        assert!(text.contains(part), "`{part}` is not in\n{text}");
+    }
+    assert_error(
+        &home.fails(1, &["index", "p", "k", "--on", "id"]),
+        &["index on k, which has a primary key, is not supported"],
+    );
+    let text = stdout(&home.ok(&["compact", "p", "k"]));
+    assert_eq!(text, "there was nothing worth merging\n");
+    home.ok(&["drop", "p", "k"]);
+    assert!(!stdout(&home.ok(&["info", "p"])).contains("table k"));
+}
+
+/// Runs the program so that the permissions of files hold for it, also if the superuser runs the test.
+fn without_privileges(home: &Home, arguments: &[&str]) -> assert_cmd::assert::Assert {
+    let run = "test $(id -u) -ne 0 && exec \"$@\"; exec setpriv --bounding-set=-dac_override \"$@\"";
+    let mut command = assert_cmd::Command::new("sh");
+    command
+        .current_dir(home.directory())
+        .env("XDG_STATE_HOME", home.path("state"))
+        .env("TMPDIR", home.directory())
+        .args(["-c", run, "sh"])
+        .arg(assert_cmd::cargo::cargo_bin("halocline"))
+        .args(arguments);
+    command.assert()
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_read_and_checked() {
+    let home = home_with_all();
+    let before = fs::read(home.path("p")).unwrap();
+    fs::set_permissions(home.path("p"), fs::Permissions::from_mode(0o444)).unwrap();
+    let text = stdout(&without_privileges(&home, &["check", "p"]).success());
+    for part in ["no damage found", "1 tables, 0 indexes, 1 trees, 3 stores"] {
+        assert!(text.contains(part), "`{part}` is not in\n{text}");
+    }
+    let text = stdout(&without_privileges(&home, &["info", "p"]).success());
+    for part in [
+        "table t: 1,000 rows",
+        "table k with a primary key: 3 rows",
+        "store words: 1 key",
+    ] {
+        assert!(text.contains(part), "`{part}` is not in\n{text}");
+    }
+    let query = ["sql", "p", "SELECT count(*) AS n FROM k", "--output", "csv"];
+    for read_only in [&[][..], &["--read-only"]] {
+        let run = without_privileges(&home, &[&query[..], read_only].concat());
+        assert_eq!(stdout(&run.success()), "n\n3\n");
+    }
+    let run = without_privileges(&home, &["kv", "p", "--name", "words", "get", "a", "--raw"]);
+    assert_eq!(stdout(&run.success()), "b");
+    for arguments in [
+        &["sql", "p", "INSERT INTO k VALUES (9, 'z')"][..],
+        &["sql", "p", "DROP TABLE t"],
+        &["kv", "p", "--name", "words", "put", "a", "c"],
+        &["kv", "p", "--name", "words", "drop"],
+        &["drop", "p", "k"],
+        &["compact", "p"],
+        &["vacuum", "p"],
+    ] {
+        assert_error(&without_privileges(&home, arguments).code(1), &["read-only"]);
+    }
+    assert!(
+        before == fs::read(home.path("p")).unwrap(),
+        "the file has changed"
+    );
 }

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 
 use crate::error::Result;
+use crate::fault::{StoreFault, injected};
 use crate::key_range::KeyRange;
 use crate::layout::SEGMENT;
 use crate::log::records_of;
@@ -75,6 +76,9 @@ impl StoresState {
         }
         // Nothing is read in its trees any more, and their pages may be used again.
         *store.write() = Default::default();
+        if injected(StoreFault::FreeDropped) {
+            self.free_early(&[])?;
+        }
         Ok(Some(()))
     }
 

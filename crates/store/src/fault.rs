@@ -75,6 +75,8 @@ halocline_faults::faults! {
         PurgeSeen,
         /// Segments are given back before a checkpoint no longer needs them.
         GiveBackEarly,
+        /// The space of a dropped store is used again before a checkpoint no longer names the store.
+        FreeDropped,
         /// The copy of an expired record counts as expired though a snapshot needs it.
         ExpireCopies,
         /// A transaction of the pool is committed without the batch of the stores.

@@ -236,7 +236,7 @@ impl StoresState {
     }
 
     /// Frees log segments before a checkpoint no longer needs them, for an injected fault.
-    fn free_early(&self, logs: &[u64]) -> Result<()> {
+    pub(crate) fn free_early(&self, logs: &[u64]) -> Result<()> {
         self.empty_segments(logs)?;
         let freed = std::mem::take(&mut self.committer().freed);
         self.segments().release(&self.slab, &freed);

@@ -111,7 +111,7 @@ impl Stores {
     /// While a reader is open, the writer keeps the versions that it sees, as for a snapshot. The reader ends
     /// with its process, whatever happens to it.
     ///
-    /// Writes, checks and checkpoints fail with [`StoreError::ReadOnly`]. Reads fail with
+    /// Writes and checkpoints fail with [`StoreError::ReadOnly`]. Reads fail with
     /// [`StoreError::Stale`] when the stores were opened for writing after the commit that is read: a
     /// [`refresh`](Self::refresh) helps, and older snapshots stay stale. O(commits since the last
     /// checkpoint).

@@ -15,6 +15,7 @@
 mod commands;
 #[path = "../common/mod.rs"]
 mod common;
+mod load;
 mod model;
 mod pins;
 mod pool;

@@ -6,18 +6,21 @@
 mod make;
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use halocline::ordered::{self, Range, TreeKind};
 use halocline::pool::{Pool, PoolOptions};
+use halocline::store::Stores;
 use halocline::{CompactOptions, Database, DatabaseOptions};
 use tempfile::TempDir;
 
 const V1: &[u8] = include_bytes!("v1.pool.zst");
 const V2: &[u8] = include_bytes!("v2.pool.zst");
 const V3: &[u8] = include_bytes!("v3.pool.zst");
+const V4: &[u8] = include_bytes!("v4.pool.zst");
 const METADATA_3: &[u8] = include_bytes!("v2-metadata-3.pool.zst");
 /// Bytes of the largest pool here, unpacked.
 const MAX_BYTES: usize = 16 << 20;
@@ -340,6 +343,124 @@ async fn version_3_answers_as_ever() {
     let database = open(&path, false);
     database.sql("VACUUM FULL small").await.unwrap();
     compare(&database, V3_ANSWERS).await;
+}
+
+const V4_ANSWERS: Answers = &[
+    (
+        "SELECT count(*), sum(id), min(day), max(day), sum(amount), count(DISTINCT region) FROM sales",
+        &["1486|1117146|2026-01-01|2026-11-22|278886.24|6"],
+    ),
+    (
+        "SELECT * FROM sales WHERE id IN (1, 7, 100, 1500, 2001) ORDER BY id",
+        &[
+            "1|region 1|2026-01-02|0.25",
+            "100|region 0|2026-01-11|25.00",
+            "1500|region 0|2026-03-02|375.00",
+            "2001|log|2026-11-22|99.99",
+        ],
+    ),
+    (
+        "SELECT id FROM sales WHERE day = DATE '2026-01-05' AND region = 'region 4' AND id < 300 ORDER BY id",
+        &["4", "94", "184", "274"],
+    ),
+    (
+        "SELECT count(*), sum(id), sum(balance), count(opened), count(DISTINCT owner) FROM accounts",
+        &["361|73001|37899.51|360|8"],
+    ),
+    (
+        "SELECT * FROM accounts WHERE owner = 'owner 3' AND id < 30 ORDER BY id",
+        &[
+            "3|owner 3|1001.50|2020-02-29",
+            "17|owner 3|1008.50|2020-02-29",
+            "24|owner 3|12.00|2020-02-29",
+        ],
+    ),
+    (
+        "SELECT * FROM accounts WHERE owner = 'log'",
+        &["1001|log|-100.49|NULL"],
+    ),
+    ("SELECT count(*) FROM empty", &["0"]),
+];
+
+/// The contents of the store of version 4.
+fn sessions() -> BTreeMap<Vec<u8>, Vec<u8>> {
+    let users = (0..300).filter(|number| number % 3 != 0);
+    let mut pairs: BTreeMap<Vec<u8>, Vec<u8>> = users
+        .map(|number| {
+            (
+                format!("user/{number:04}").into_bytes(),
+                format!("session {number}").into_bytes(),
+            )
+        })
+        .collect();
+    pairs.insert(b"large".to_vec(), vec![7; 100_000]);
+    pairs.insert(b"user/0001".to_vec(), b"changed".to_vec());
+    pairs.insert(Vec::new(), b"the empty key".to_vec());
+    pairs
+}
+
+/// Compares the store of version 4, and verifies those of the tables as well.
+fn compare_sessions(stores: &Stores) {
+    let store = stores.existing("sessions").unwrap();
+    let found: Result<BTreeMap<_, _>, _> = store.scan::<&[u8]>(..).collect();
+    assert!(found.unwrap() == sessions(), "the store differs");
+    assert_eq!(store.len(), 202);
+    let report = stores.check(&mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(report.is_intact() && report.uncounted.is_empty(), "{report:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn version_4_answers_as_ever() {
+    let (_directory, path) = unpack(V4);
+    let database = open(&path, true);
+    compare(&database, V4_ANSWERS).await;
+    let info = database.info().unwrap();
+    assert_eq!(info.pool.format_version, 4);
+    assert_eq!((info.tables[0].segments, info.tables[0].deleted_rows), (2, 15));
+    assert_eq!(info.keyed_tables[0].primary_key, ["owner", "id"]);
+    assert_eq!((info.keyed_tables[0].rows, info.keyed_tables[1].rows), (361, 0));
+    drop(database);
+    let pool = Pool::open(&path, &PoolOptions::default().with_read_only(true)).unwrap();
+    assert!(pool.check(|_| ()).unwrap().is_intact());
+    compare_sessions(&Stores::open_reader(&pool).unwrap());
+    drop(pool);
+    let database = open(&path, false);
+    compare(&database, V4_ANSWERS).await;
+    compare_sessions(&database.stores().unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn version_4_can_be_changed() {
+    let (_directory, path) = unpack(V4);
+    let database = open(&path, false);
+    for (statement, said) in [
+        (
+            "INSERT INTO accounts VALUES (5, 'new', 1, NULL)",
+            "inserted 1 row",
+        ),
+        ("DELETE FROM accounts WHERE owner = 'owner 1'", "deleted 52 rows"),
+        ("INSERT INTO empty VALUES (X'00ff')", "inserted 1 row"),
+        ("DELETE FROM sales WHERE id > 1000", "deleted 496 rows"),
+    ] {
+        let result = database
+            .sql(statement)
+            .await
+            .unwrap_or_else(|error| panic!("{statement}: {error}"));
+        assert_eq!(result.message(), Some(said), "{statement}");
+    }
+    const CHANGED: Answers = &[
+        ("SELECT count(*), sum(id) FROM sales", &["990|495930"]),
+        ("SELECT count(*), count(opened) FROM accounts", &["310|308"]),
+        ("SELECT * FROM empty", &["00ff"]),
+    ];
+    compare(&database, CHANGED).await;
+    database.sql("VACUUM FULL sales").await.unwrap();
+    database.sql("VACUUM").await.unwrap();
+    compare(&database, CHANGED).await;
+    drop(database);
+    let database = open(&path, false);
+    compare(&database, CHANGED).await;
+    compare_sessions(&database.stores().unwrap());
 }
 
 /// Makes the newest golden pool; it must not exist. See `README.md` beside the files.

@@ -6,16 +6,18 @@ use std::path::Path;
 
 use halocline::ordered::{TreeKind, create_tree_in};
 use halocline::pool::{Pool, PoolOptions};
+use halocline::store::{Stores, WriteBatch};
 use halocline::{Database, DatabaseOptions};
 
 /// A golden pool: its file and the statements that it was made by. Fixed: changing them changes no file.
 type Recipe = (&'static str, &'static [&'static str]);
 
 /// All of them, the newest last.
-const RECIPES: [Recipe; 3] = [
+const RECIPES: [Recipe; 4] = [
     ("v2.pool.zst", ORDERS),
     ("v2-metadata-3.pool.zst", MARKS),
     ("v3.pool.zst", SMALL),
+    ("v4.pool.zst", SALES),
 ];
 
 const ORDERS: &[&str] = &[
@@ -62,6 +64,49 @@ const SMALL: &[&str] = &[
     "INSERT INTO small VALUES (501, 'log')",
 ];
 
+/// The pool of version 4 has a table with a primary key and a store as well.
+const SALES: &[&str] = &[
+    "CREATE TABLE sales (id bigint NOT NULL, region varchar, day date, amount decimal(10,2))",
+    "INSERT INTO sales SELECT i, 'region ' || (i % 5), DATE '2026-01-01' + CAST(i % 90 AS int), i / 4.0
+     FROM generate_series(1, 1500) AS s(i)",
+    "CREATE INDEX by_day ON sales USING elf (day, region)",
+    "DELETE FROM sales WHERE id % 100 = 7",
+    "CREATE TABLE accounts (id bigint, owner varchar, balance decimal(10,2), opened date, PRIMARY KEY (owner, id))",
+    "INSERT INTO accounts SELECT i, 'owner ' || (i % 7), i / 2.0, DATE '2020-02-29'
+     FROM generate_series(1, 400) AS s(i)",
+    "CREATE TABLE empty (k varbinary PRIMARY KEY)",
+];
+
+/// What the log of the pool of version 4 has after the checkpoint of its store.
+const SALES_LATER: &[&str] = &[
+    "UPDATE accounts SET balance = balance + 1000 WHERE owner = 'owner 3' AND id < 20",
+    "DELETE FROM accounts WHERE id % 10 = 0",
+    "INSERT INTO accounts VALUES (1001, 'log', -0.50, NULL)",
+    "BEGIN",
+    "INSERT INTO sales VALUES (2001, 'log', '2026-11-22', 99.99)",
+    "UPDATE accounts SET balance = balance - 99.99 WHERE owner = 'log'",
+    "COMMIT",
+];
+
+/// A store with a checkpoint, and with changes in the log after it.
+fn make_store(stores: &Stores) {
+    let store = stores.store("sessions").unwrap();
+    for number in 0..300 {
+        store
+            .put(format!("user/{number:04}"), format!("session {number}"))
+            .unwrap();
+    }
+    store.put("large", [7; 100_000]).unwrap();
+    stores.checkpoint().unwrap();
+    let mut batch = WriteBatch::new();
+    for number in (0..300).step_by(3) {
+        batch.delete(&store, format!("user/{number:04}")).unwrap();
+    }
+    batch.put(&store, "user/0001", "changed").unwrap();
+    stores.write(batch).unwrap();
+    store.put("", "the empty key").unwrap();
+}
+
 /// Least bytes that a tree takes of the pool at a time.
 const CHUNK: u64 = 16 << 10;
 
@@ -100,18 +145,34 @@ pub(crate) async fn make(directory: &Path) {
         .unwrap_or_else(|error| panic!("{}: {error}; a golden pool is never made again", to.display()));
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("golden.pool");
-    let database = Database::create(&path, &DatabaseOptions::default()).unwrap();
+    // Other files are refused after a restart of the machine, if their stores were not closed.
+    let options = DatabaseOptions::default().with_assume_dax(name.starts_with("v4"));
+    let database = Database::create(&path, &options).unwrap();
+    run(&database, statements).await;
+    if name.starts_with("v4") {
+        make_store(&database.stores().unwrap());
+        run(&database, SALES_LATER).await;
+    }
+    database.sync().unwrap();
+    // The image of an open pool, as a crash would leave it.
+    let open = std::fs::read(&path).unwrap();
+    drop(database);
+    if name.starts_with("v3") {
+        make_trees(&path);
+    }
+    let image = match name.starts_with("v4") {
+        true => open,
+        false => std::fs::read(&path).unwrap(),
+    };
+    file.write_all(&zstd::bulk::compress(&image, 19).unwrap())
+        .unwrap();
+}
+
+async fn run(database: &Database, statements: &[&str]) {
     for statement in statements {
         database
             .sql(statement)
             .await
             .unwrap_or_else(|error| panic!("{statement}: {error}"));
     }
-    database.sync().unwrap();
-    drop(database);
-    if name.starts_with("v3") {
-        make_trees(&path);
-    }
-    let packed = zstd::bulk::compress(&std::fs::read(&path).unwrap(), 19).unwrap();
-    file.write_all(&packed).unwrap();
 }

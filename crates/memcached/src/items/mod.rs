@@ -21,6 +21,8 @@ mod exploration;
 #[cfg(test)]
 mod failures;
 mod flush;
+#[cfg(test)]
+mod full_disk;
 mod hot;
 mod lookup;
 #[cfg(test)]

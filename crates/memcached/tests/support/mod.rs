@@ -7,6 +7,7 @@ pub(crate) mod process;
 pub(crate) mod random;
 
 use std::collections::HashMap;
+use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -36,7 +37,17 @@ impl TestServer {
 
     /// Starts with changed settings.
     pub(crate) fn start_with(change: impl FnOnce(&mut ServerSettings)) -> TestServer {
+        TestServer::start_in(TempDir::new().unwrap(), change)
+    }
+
+    /// Starts on the image of a pool.
+    pub(crate) fn start_on(pool: &[u8]) -> TestServer {
         let directory = TempDir::new().unwrap();
+        fs::write(directory.path().join("cache.pool"), pool).unwrap();
+        TestServer::start_in(directory, |_| {})
+    }
+
+    fn start_in(directory: TempDir, change: impl FnOnce(&mut ServerSettings)) -> TestServer {
         let clock = Arc::new(AtomicU64::new(START));
         let server = start(directory.path(), &clock, change);
         TestServer {

@@ -244,3 +244,20 @@ fn every_crash_while_a_store_is_dropped() {
     let report = explore(&setup, &steps).unwrap_or_else(|violation| panic!("{violation}"));
     assert!(report.images > 100, "{report}");
 }
+
+/// The checkpoint of a drop splits leaves of the other store, and so needs pages.
+#[test]
+fn a_dropped_store_is_whole_until_the_checkpoint_without_it() {
+    let dropped = || {
+        let setup = [Batch((0..100).collect(), vec![]), Checkpoint];
+        explore(
+            &setup,
+            &[Batch((200..400).collect(), vec![]), DropSecond, Put(1, 30)],
+        )
+    };
+    let report = dropped().unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(report.images > 20, "{report}");
+    let fault = StoreFault::FreeDropped;
+    let explored = fault::with(fault, || catch_unwind(AssertUnwindSafe(dropped)));
+    assert!(!matches!(explored, Ok(Ok(_))), "{fault:?} is not noticed");
+}
