@@ -103,6 +103,7 @@ impl StoresState {
         let record = RecordRef::load(self.medium(), version.record).ok_or(Damage::record(version.record))?;
         self.count(&version.store, version.old.as_ref(), &record)?;
         let mut trees = version.store.write();
+        trees.note_newer(&version.key, &record);
         trees.active.set(&version.key, MemEntry::Record(version.record));
         Ok(())
     }

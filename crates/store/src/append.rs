@@ -78,7 +78,7 @@ impl StoresState {
             .filter(|(of, range)| of.id == store.id && range.hides(key, located.record.commit()))
             .map(|(_, range)| range.commit)
             .chain(trees.hiding(key, &located.record, u64::MAX))
-            .max();
+            .min();
         Ok(match hiding {
             Some(commit) => Current::Hidden(located, commit),
             None => Current::Found(located),

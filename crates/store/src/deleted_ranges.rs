@@ -8,9 +8,11 @@
 //! Invariants: a range is in the list of its store as long as a key in it lacks a deletion of its own. A
 //! checkpoint carries what is left of it on, after its position in the log. A new value of a hidden key
 //! follows a deletion of the key with the commit of the range, so that snapshots in between do not see the
-//! version before.
+//! version before. If several ranges hide it, that is the commit of the oldest one.
+//!
+//! Scans [seek behind](crate::hiding_range) what a range hides.
 
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -19,11 +21,13 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::committer::Committer;
 use crate::error::Result;
 use crate::fault::{StoreFault, injected};
+use crate::hiding_range::HidingRange;
 use crate::key_range::KeyRange;
 use crate::layout::{BOUND_EXCLUDED, BOUND_INCLUDED, BOUND_NONE, RECORD_RANGE, RangeBounds};
+use crate::newer_keys::NewerKeys;
 use crate::record::{NewRecord, RecordRef};
 use crate::scan::{Direction, NewestRecord, StepSize, StepSpace};
-use crate::state::{StoreState, StoreTrees, StoresState};
+use crate::state::{StoreState, StoresState};
 use crate::tree::Damage;
 
 /// A range whose keys a commit has deleted, as far as they lack deletions of their own.
@@ -38,6 +42,13 @@ impl DeletedRange {
     #[inline]
     pub(crate) fn hides(&self, key: &[u8], commit: u64) -> bool {
         commit < self.commit && self.range.contains(key)
+    }
+
+    /// Returns true if no version of a key in the range is visible to readers that see the range, because of
+    /// the newest one.
+    #[inline]
+    pub(crate) fn hides_newest(&self, newest: &RecordRef) -> bool {
+        newest.commit() < self.commit || newest.commit() == self.commit && newest.is_deleted()
     }
 
     /// Returns the value of the record that deletes the range.
@@ -90,21 +101,6 @@ impl DeletedRange {
     }
 }
 
-impl StoreTrees {
-    /// Returns the commit of the newest range that hides a version of a key from readers as of a commit.
-    #[inline]
-    pub(crate) fn hiding(&self, key: &[u8], version: &RecordRef, as_of: u64) -> Option<u64> {
-        if self.deleted.is_empty() {
-            return None;
-        }
-        let hiding = self
-            .deleted
-            .iter()
-            .filter(|deleted| deleted.commit <= as_of && deleted.hides(key, version.commit()));
-        hiding.map(|deleted| deleted.commit).max()
-    }
-}
-
 impl StoresState {
     /// Adds the range of a record of the log.
     pub(crate) fn replay_range(&self, store: &StoreState, record: &RecordRef) -> Result<(), Damage> {
@@ -112,7 +108,14 @@ impl StoresState {
         let contents = contents.ok_or_else(|| Damage::record(record.offset))?;
         let deleted = DeletedRange::decode(record.commit(), contents.value());
         let deleted = deleted.ok_or_else(|| Damage::record(record.offset))?;
-        store.write().deleted.push(deleted);
+        // The log has all versions since the checkpoint.
+        let is_carried = deleted.commit <= self.frozen.load(Ordering::Acquire);
+        let hiding = if is_carried && !injected(StoreFault::TrustCarried) {
+            HidingRange::unknown(deleted)
+        } else {
+            HidingRange::new(deleted)
+        };
+        store.write().deleted.push(hiding);
         Ok(())
     }
 
@@ -142,7 +145,7 @@ impl StoresState {
         let commit = committer.commit;
         committer.log.begin(commit, false);
         for store in stores {
-            for deleted in &store.read().deleted {
+            for deleted in store.read().deleted.iter().map(HidingRange::deleted) {
                 let value = deleted.encode();
                 let record = deleted.record(store.id, &value);
                 let pushed = committer.log.push(&self.slab, &mut self.segments(), &record);
@@ -163,16 +166,16 @@ impl StoresState {
     /// Damage.
     pub(crate) fn uncount_hidden(&self) -> Result<()> {
         for store in self.with_deleted_ranges() {
-            let ranges = store.read().deleted.clone();
-            let mut hiding = Vec::new();
+            let ranges = store.read().deleted_ranges();
+            let mut hiding: Vec<HidingRange> = Vec::new();
             for deleted in ranges {
                 let found = self.hidden_versions(&store, &deleted, &hiding);
-                let (hides_any, counted) = found.map_err(|damage| self.damaged(damage))?;
+                let (hides_any, newer, counted) = found.map_err(|damage| self.damaged(damage))?;
                 let mut counted = counted.iter();
                 let uncounted = counted.try_for_each(|version| self.uncount(&store, version));
                 uncounted.map_err(|damage| self.damaged(damage))?;
                 if hides_any {
-                    hiding.push(deleted);
+                    hiding.push(HidingRange::with_newer(deleted, newer));
                 }
             }
             store.write().deleted = hiding;
@@ -180,15 +183,16 @@ impl StoresState {
         Ok(())
     }
 
-    /// Returns whether a deleted range hides any key from a reader, and the versions of the hidden keys that
-    /// the reader has counted, except for those that other ranges hide.
+    /// Returns whether a deleted range hides any key from a reader, the keys of it that it may not hide, and
+    /// the versions of the hidden keys that the reader has counted, except for those that other ranges hide.
     fn hidden_versions(
         &self,
         store: &StoreState,
         deleted: &DeletedRange,
-        others: &[DeletedRange],
-    ) -> Result<(bool, Vec<RecordRef>), Damage> {
+        others: &[HidingRange],
+    ) -> Result<(bool, NewerKeys, Vec<RecordRef>), Damage> {
         let (mut hides_any, mut counted) = (false, Vec::new());
+        let mut newer = NewerKeys::default();
         let mut space = StepSpace::default();
         let mut rest = Some(deleted.range.clone());
         let checkpoint = self.frozen.load(Ordering::Acquire);
@@ -209,15 +213,20 @@ impl StoresState {
                 let is_hidden =
                     |version: &RecordRef| !version.is_deleted() && deleted.hides(key, version.commit());
                 hides_any |= is_hidden(newest);
-                let is_of_other =
-                    |version: &RecordRef| others.iter().any(|other| other.hides(key, version.commit()));
+                if !deleted.hides_newest(newest) && !injected(StoreFault::ForgetNewer) {
+                    newer.add(key);
+                }
+                let is_of_other = |version: &RecordRef| {
+                    let mut others = others.iter().map(HidingRange::deleted);
+                    others.any(|other| other.hides(key, version.commit()))
+                };
                 counted.extend(version.filter(|version| is_hidden(version) && !is_of_other(version)));
-                Ok(())
+                Ok(ControlFlow::Continue(()))
             });
             drop(trees);
             rest = end?.rest(range, forward);
         }
-        Ok((hides_any, counted))
+        Ok((hides_any, newer, counted))
     }
 }
 

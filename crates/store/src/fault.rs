@@ -95,6 +95,14 @@ halocline_faults::faults! {
         KeepVersion,
         /// The deletion of a hidden key is appended before the key is settled.
         DeleteUnsettled,
+        /// Keys that are set in a deleted range are not noted.
+        ForgetNewer,
+        /// A range that a checkpoint has carried on counts as one without newer keys.
+        TrustCarried,
+        /// Scans read what deleted ranges hide.
+        ReadHidden,
+        /// The deletion that ranges owe a key has the commit of the newest of them.
+        OweNewest,
         /// Keys of a leaf are not compared with its bounds.
         IgnoreBounds,
         /// The record of an entry is not compared with the entry and the store.

@@ -3,6 +3,7 @@
 //! The thread that has deleted a range does it, or the keeper. Commits go on between the steps. The deletions
 //! need no fence of their own: until they are durable, the range hides the keys.
 
+use std::ops::ControlFlow;
 use std::sync::{Arc, PoisonError};
 
 use crate::append::Staged;
@@ -86,7 +87,8 @@ impl StoresState {
     ///
     /// The deletions wait for the fence of a later commit: until they are durable the range hides the keys.
     pub(crate) fn delete_step(&self, store: &Arc<StoreState>) -> Result<bool> {
-        let Some(deleted) = store.read().deleted.first().cloned() else {
+        let first = store.read().deleted.first().map(|range| range.deleted().clone());
+        let Some(deleted) = first else {
             return Ok(false);
         };
         if deleted.range.is_empty() {
@@ -154,11 +156,11 @@ impl StoresState {
     /// Leaves `rest` of a deleted range.
     fn shrink(&self, store: &StoreState, deleted: &DeletedRange, rest: Option<KeyRange>) {
         let mut trees = store.write();
-        let Some(at) = trees.deleted.iter().position(|range| range == deleted) else {
+        let Some(at) = trees.deleted.iter().position(|range| range.deleted() == deleted) else {
             return;
         };
         match rest {
-            Some(rest) => trees.deleted[at].range = rest,
+            Some(rest) => trees.deleted[at].shrink(rest),
             None => drop(trees.deleted.remove(at)),
         }
     }
@@ -185,7 +187,7 @@ impl StoresState {
                 if !record.is_deleted() && record.commit() < deleted.commit {
                     keys.push(key.to_vec());
                 }
-                Ok(())
+                Ok(ControlFlow::Continue(()))
             },
         );
         let end = end.map_err(|damage| self.damaged(damage))?;

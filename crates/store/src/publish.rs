@@ -11,6 +11,7 @@ use crate::committer::{Committer, Deletion};
 use crate::deleted_ranges::DeletedRange;
 use crate::error::Result;
 use crate::fault::{StoreFault, injected};
+use crate::hiding_range::HidingRange;
 use crate::recent::RecentWrite;
 use crate::record::RecordRef;
 use crate::snapshots::{KeptVersion, Snapshots};
@@ -29,7 +30,7 @@ impl StoresState {
         };
         self.recent.record(ranges.iter().map(written));
         for (store, deleted) in ranges {
-            store.write().deleted.push(deleted);
+            store.write().deleted.push(HidingRange::new(deleted));
         }
     }
 
@@ -65,6 +66,7 @@ impl StoresState {
         let record = RecordRef::load(medium, staged.record).ok_or(Damage::record(staged.record))?;
         let store = &staged.store;
         let mut trees = store.write();
+        trees.note_newer(&staged.key, &record);
         let located = if staged.after_staged {
             trees.locate(&self.pages(), &staged.key)?
         } else {

@@ -8,6 +8,7 @@
 //! the newest record of a key tells whether the key was written.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::append::{Current, Overlay};
@@ -209,7 +210,7 @@ impl StoresState {
         for of_store in reads.of_store.values() {
             of_store.store.is_one_of(self)?;
             of_store.compare_store(reads.since)?;
-            let deleted = of_store.store.read().deleted.clone();
+            let deleted = of_store.store.read().deleted_ranges();
             deleted
                 .iter()
                 .filter(|deleted| deleted.commit > reads.since)
@@ -251,7 +252,7 @@ impl StoresState {
                 |_, newest| {
                     let (NewestRecord::OfTable(_, record) | NewestRecord::OfLeaf(record, _)) = newest;
                     is_written |= record.commit() > reads.since;
-                    Ok(())
+                    Ok(ControlFlow::Continue(()))
                 },
             );
             drop(trees);

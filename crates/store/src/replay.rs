@@ -84,7 +84,9 @@ impl StoresState {
                 copies,
             } = replayed;
             if let Some(newest) = newest {
-                store.write().active.set(&key, MemEntry::Record(newest.offset));
+                let mut trees = store.write();
+                trees.note_newer(&key, &newest);
+                trees.active.set(&key, MemEntry::Record(newest.offset));
             }
             unsettled.push(UnsettledKey {
                 store,

@@ -6,9 +6,10 @@
 //! the versions of that commit.
 
 use std::collections::VecDeque;
-use std::ops::{Bound, Range};
+use std::ops::{Bound, ControlFlow, Range};
 
 use crate::error::Result;
+use crate::key_cut::KeyCut;
 use crate::key_range::KeyRange;
 use crate::memtable::MemEntry;
 use crate::record::RecordRef;
@@ -51,6 +52,9 @@ pub(crate) struct StepSpace {
     /// Keys and values that were found.
     pub(crate) arena: RecordArena,
     loaded: VecDeque<LoadedRecord>,
+    /// Number of entries that all steps have read.
+    #[cfg(test)]
+    pub(crate) entries: usize,
 }
 
 /// The newest record of a key, whose key is in a memtable or in the arena of the step.
@@ -71,6 +75,15 @@ pub(crate) enum StepEnd {
 }
 
 impl StepEnd {
+    /// Returns the place up to which the step has read a range.
+    pub(crate) fn place(&self, range: &KeyRange, direction: Direction) -> KeyCut {
+        match self {
+            Self::After(key) => KeyCut::past(key, direction),
+            Self::Leaf(key) => KeyCut::before(key),
+            Self::Range => KeyCut::far_end(range, direction),
+        }
+    }
+
     /// Returns the range without what the step has read; `None` if nothing can be left.
     pub(crate) fn rest(self, range: KeyRange, direction: Direction) -> Option<KeyRange> {
         let bound = match (self, direction) {
@@ -93,7 +106,8 @@ enum LastKey<'a> {
 
 impl StoreTrees {
     /// Calls `each` with the newest records of the first part of a range, in ascending order, or of the last
-    /// part in descending order if `direction` is backward. The arena is for `each` to use, too.
+    /// part in descending order if `direction` is backward. The step ends if it returns `Break`. The arena is
+    /// for `each` to use, too.
     pub(crate) fn step<'a>(
         &'a self,
         state: &StoresState,
@@ -101,10 +115,15 @@ impl StoreTrees {
         direction: Direction,
         size: StepSize,
         space: &mut StepSpace,
-        mut each: impl FnMut(&mut RecordArena, NewestRecord<'a>) -> Result<(), Damage>,
+        mut each: impl FnMut(&mut RecordArena, NewestRecord<'a>) -> Result<ControlFlow<()>, Damage>,
     ) -> Result<StepEnd, Damage> {
         let medium = state.medium();
-        let StepSpace { arena, loaded } = space;
+        let StepSpace {
+            arena,
+            loaded,
+            #[cfg(test)]
+            entries,
+        } = space;
         arena.clear();
         if range.is_empty() {
             return Ok(StepEnd::Range);
@@ -136,6 +155,7 @@ impl StoreTrees {
                 let leaf_key = leaf_key.as_ref().map(|key| arena.get(key));
                 leaf_key.is_none_or(|leaf_key| direction.compare(table_key, leaf_key).is_le())
             });
+            let mut flow = ControlFlow::Continue(());
             if let Some(key) = of_table {
                 if leaf_key.is_some_and(|leaf_key| arena.get(&leaf_key) == key) {
                     leaf.take();
@@ -143,13 +163,20 @@ impl StoreTrees {
                 last = Some(LastKey::OfTable(key));
                 if let Some(MemEntry::Record(offset)) = tables.take(key) {
                     let record = RecordRef::load(medium, offset).ok_or(Damage::record(offset))?;
-                    each(arena, NewestRecord::OfTable(key, record))?;
+                    flow = each(arena, NewestRecord::OfTable(key, record))?;
                 }
             } else if let Some(LoadedRecord { record, span }) = leaf.take() {
                 last = Some(LastKey::OfLeaf(span.key.clone()));
-                each(arena, NewestRecord::OfLeaf(record, span))?;
+                flow = each(arena, NewestRecord::OfLeaf(record, span))?;
             } else {
                 return Ok(parts.map_or(StepEnd::Range, |(key, _)| StepEnd::Leaf(key.to_vec())));
+            }
+            #[cfg(test)]
+            {
+                *entries += 1;
+            }
+            if flow.is_break() {
+                break;
             }
         }
         Ok(match last {
@@ -200,7 +227,7 @@ impl StoresState {
                         NewestRecord::OfTable(key, record) => each(key, record),
                         NewestRecord::OfLeaf(record, span) => each(arena.get(&span.key), record),
                     }
-                    Ok(())
+                    Ok(ControlFlow::Continue(()))
                 },
             );
             drop(trees);
@@ -228,7 +255,7 @@ impl StoresState {
                     if !record.is_deleted() {
                         keys.push(key.to_vec());
                     }
-                    Ok(())
+                    Ok(ControlFlow::Continue(()))
                 });
             rest = end.map_err(|damage| self.damaged(damage))?.rest(range, forward);
             if seen > most {

@@ -1,7 +1,7 @@
 //! The pairs of one step of a scan: [`ScannedPairs`].
 
 use std::collections::VecDeque;
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use crate::error::Result;
 use crate::key_range::KeyRange;
@@ -15,8 +15,8 @@ use crate::tree::Damage;
 /// allocates only while steps grow.
 #[derive(Debug, Default)]
 pub(crate) struct ScannedPairs {
-    space: StepSpace,
-    pairs: VecDeque<RecordSpan>,
+    pub(crate) space: StepSpace,
+    pub(crate) pairs: VecDeque<RecordSpan>,
 }
 
 impl ScannedPairs {
@@ -78,20 +78,23 @@ impl StoresState {
         size: StepSize,
         found: &mut ScannedPairs,
     ) -> Result<StepEnd, Damage> {
+        found.pairs.clear();
+        if !trees.deleted.is_empty() {
+            return self.find_unhidden(trees, range, commit, direction, size, found);
+        }
         let ScannedPairs { space, pairs } = found;
-        pairs.clear();
         trees.step(self, range, direction, size, space, |arena, newest| {
             if let Some(pair) = self.pair_at(trees, newest, commit, arena)? {
                 pairs.push_back(pair);
             }
-            Ok(())
+            Ok(ControlFlow::Continue(()))
         })
     }
 
     /// Loads the version of a key of a store that a snapshot of a commit sees, with its whole value. `None`
     /// if it is a deletion, has expired, or its range is deleted.
     #[inline]
-    fn pair_at(
+    pub(crate) fn pair_at(
         &self,
         trees: &StoreTrees,
         newest: NewestRecord<'_>,
@@ -116,6 +119,10 @@ impl StoresState {
                 let Some(version) = self.version_at(record, commit)? else {
                     return Ok(None);
                 };
+                // The table has the key, so that the value of a hidden version need not be read.
+                if trees.hiding(key, &version, commit).is_some() {
+                    return Ok(None);
+                }
                 let span = self.load_version(&version, arena)?;
                 if version.head.store.get() != trees.tree.store || arena.get(&span.key) != key {
                     return Err(Damage::version(version.offset));

@@ -15,10 +15,10 @@ use halocline_pool::Slab;
 
 use crate::commit::PendingCommit;
 use crate::committer::Committer;
-use crate::deleted_ranges::DeletedRange;
 use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
 use crate::give_back::Surplus;
+use crate::hiding_range::HidingRange;
 use crate::layout::CHUNK;
 use crate::leaf::EntrySlot;
 use crate::memtable::{MemEntry, MemTable};
@@ -141,7 +141,7 @@ pub(crate) struct StoreTrees {
     pub(crate) frozen: Option<Arc<MemTable>>,
     pub(crate) tree: Tree,
     /// Deleted ranges that still hide keys.
-    pub(crate) deleted: Vec<DeletedRange>,
+    pub(crate) deleted: Vec<HidingRange>,
 }
 
 /// The newest record of a key.

@@ -123,7 +123,7 @@ fn apply(txn: &Txn, model: &mut Model, change: &Change, segment_rows: u64) {
             model.truncate();
         }
         Change::Compact { everything } => {
-            let policy = if everything {
+            let policy = if *everything {
                 CompactionPolicy::everything()
             } else {
                 CompactionPolicy {

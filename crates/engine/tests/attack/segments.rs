@@ -111,9 +111,10 @@ impl StorePages {
         while at < self.catalog.end {
             let start = at;
             let (entries, stores) = (word(bytes, at) as usize, small(bytes, at + 8));
-            let (head, dropped, next) = match self.parts.is_empty() {
-                true => (CATALOG_HEAD, 0, small(bytes, at + 12)),
-                false => (CATALOG_DELTA, small(bytes, at + 12), small(bytes, at + 16)),
+            let (head, dropped, next) = if self.parts.is_empty() {
+                (CATALOG_HEAD, 0, small(bytes, at + 12))
+            } else {
+                (CATALOG_DELTA, small(bytes, at + 12), small(bytes, at + 16))
             };
             self.next_store = next;
             at += head;

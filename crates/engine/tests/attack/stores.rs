@@ -71,9 +71,10 @@ pub(crate) fn problems(path: &Path) -> Vec<String> {
 
 fn open(path: &Path, write: bool) -> Result<Stores, StoreError> {
     let pool = Pool::open(path, &PoolOptions::default().with_read_only(!write))?;
-    match write {
-        true => Stores::open(&pool),
-        false => Stores::open_reader(&pool),
+    if write {
+        Stores::open(&pool)
+    } else {
+        Stores::open_reader(&pool)
     }
 }
 

@@ -20,9 +20,10 @@ impl Case<'_> {
             .iter()
             .position(|ask| ask.table == table && ask.sql.starts_with("SELECT * FROM"))
             .unwrap();
-        let last = match is_keyed(table) {
-            true => keyed::copy(table).to_owned(),
-            false => format!("CREATE INDEX fresh ON {table} USING elf (id)"),
+        let last = if is_keyed(table) {
+            keyed::copy(table).to_owned()
+        } else {
+            format!("CREATE INDEX fresh ON {table} USING elf (id)")
         };
         let copy = [
             format!("VACUUM FULL {table}"),
@@ -94,9 +95,10 @@ impl Case<'_> {
     fn drop(&mut self, opened: &Opened, inserted: &str) {
         let dropped = self.table();
         if let Err(error) = opened.run(&format!("DROP TABLE {dropped}")) {
-            let may_fail = match is_keyed(dropped) {
-                true => self.verdict.may_fail(dropped, false),
-                false => !self.verdict.only_objects() || self.verdict.owns("log"),
+            let may_fail = if is_keyed(dropped) {
+                self.verdict.may_fail(dropped, false)
+            } else {
+                !self.verdict.only_objects() || self.verdict.owns("log")
             };
             self.verdict
                 .refused(&format!("DROP TABLE {dropped}"), may_fail, &error.to_string());

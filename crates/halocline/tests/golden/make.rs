@@ -160,9 +160,10 @@ pub(crate) async fn make(directory: &Path) {
     if name.starts_with("v3") {
         make_trees(&path);
     }
-    let image = match name.starts_with("v4") {
-        true => open,
-        false => std::fs::read(&path).unwrap(),
+    let image = if name.starts_with("v4") {
+        open
+    } else {
+        std::fs::read(&path).unwrap()
     };
     file.write_all(&zstd::bulk::compress(&image, 19).unwrap())
         .unwrap();

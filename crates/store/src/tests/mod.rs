@@ -8,6 +8,7 @@ mod faults;
 mod format;
 mod full_disk;
 mod give_back;
+mod hidden;
 mod joint;
 mod killed;
 mod load;
