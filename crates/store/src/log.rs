@@ -510,21 +510,59 @@ impl<'a> LogReader<'a> {
     }
 
     /// Decides whether the log ends here, or whether a frame is missing that was durable: one after it says
-    /// so.
+    /// so, in this segment or, if the missing one is a link, in the next.
     fn at_end(&self) -> LogStep {
-        let from = self.position.offset + FRAME_HEAD;
-        for offset in (from..self.position.segment + SEGMENT - FRAME_HEAD).step_by(8) {
-            let mut head = FrameHead::default();
-            self.medium.load(offset, head.as_mut_bytes());
-            let ahead = head.number.get().wrapping_sub(self.position.number);
-            // A segment has fewer frames than bytes. Frames of an earlier use of the segment have smaller
-            // numbers, whose distance wraps around.
-            let plausible = ahead > 0 && ahead < SEGMENT && head.flags.get() & FRAME_FENCED != 0;
-            if plausible && self.frame_at(offset).is_some() {
-                return LogStep::Damaged(self.position.offset);
-            }
+        let LogPosition { segment, offset, .. } = self.position;
+        let is_damaged = self.is_durable_by(segment, offset + FRAME_HEAD)
+            || (self.segments_after()).any(|next| self.is_durable_by(next, next));
+        if is_damaged {
+            LogStep::Damaged(offset)
+        } else {
+            LogStep::End
         }
-        LogStep::End
+    }
+
+    /// Returns true if a frame in the rest of a segment says that the one at the position was durable.
+    fn is_durable_by(&self, segment: u64, from: u64) -> bool {
+        let position = LogPosition {
+            segment,
+            ..self.position
+        };
+        let reader = LogReader::new(self.medium, self.secret, position);
+        (from..(segment + SEGMENT).saturating_sub(FRAME_HEAD))
+            .step_by(8)
+            .any(|offset| {
+                let head = self.head_at(offset);
+                let ahead = head.number.get().wrapping_sub(self.position.number);
+                // A segment has fewer frames than bytes. Frames of an earlier use of the segment have smaller
+                // numbers, whose distance wraps around.
+                let is_later = ahead > 0 && ahead < 2 * SEGMENT && head.flags.get() & FRAME_FENCED != 0;
+                is_later && reader.frame_at(offset).is_some()
+            })
+    }
+
+    /// Returns the segments in which the log may go on if a link at the position is damaged: that to which it
+    /// leads, or would lead with another bit, if the next frame is at its start.
+    fn segments_after(&self) -> impl Iterator<Item = u64> {
+        let LogPosition {
+            segment,
+            offset,
+            number,
+            ..
+        } = self.position;
+        let is_within = offset + FRAME_HEAD <= segment + SEGMENT;
+        let next = is_within.then(|| self.head_at(offset).commit.get());
+        let last = self.medium.len().saturating_sub(SEGMENT);
+        next.into_iter()
+            .flat_map(|next| std::iter::once(next).chain((0..u64::BITS).map(move |bit| next ^ 1 << bit)))
+            .filter(move |next| *next != segment && *next <= last && next.is_multiple_of(8))
+            .filter(move |next| self.head_at(*next).number.get() == number.wrapping_add(1))
+    }
+
+    fn head_at(&self, offset: u64) -> FrameHead {
+        let mut head = FrameHead::default();
+        self.medium.load(offset, head.as_mut_bytes());
+        head
     }
 }
 

@@ -178,9 +178,9 @@ impl UpdateOnConflict {
                 return Err(changes.errors().duplicate(batch, at, names, ONE_ROW));
             }
             if changes.was_there(&row.key)? {
-                drop(conflicts.insert(row.key, at as u32))
+                conflicts.insert(row.key, at as u32);
             } else {
-                changes.put(first + at as u64, row)?
+                changes.put(first + at as u64, row)?;
             }
         }
         if conflicts.is_empty() {

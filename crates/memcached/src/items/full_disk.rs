@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use halocline_media::{MediumAccess, Tracked};
+use halocline_explore::Tracked;
+use halocline_media::MediumAccess;
 use halocline_ordered::TreeKind;
 use halocline_pool::Pool;
 

@@ -94,7 +94,7 @@ const STEPS: [bool; 60] = {
 fn expected(steps: &[bool]) -> Vec<u64> {
     let mut list = Vec::new();
     for (number, push) in (0..).zip(steps) {
-        if push {
+        if *push {
             list.insert(0, number)
         } else {
             drop(list.remove(0))
@@ -148,7 +148,7 @@ fn survives() -> Result<(), String> {
             let list = LazyList::open(&pool).unwrap();
             for (number, push) in (0..).zip(STEPS) {
                 medium.begin(number);
-                if push {
+                if *push {
                     list.push(number).unwrap()
                 } else {
                     list.pop().unwrap()

@@ -65,7 +65,7 @@ impl NodeList {
 fn act(list: &NodeList, pushes: &[bool], begun: impl Fn(u64), done: impl Fn(u64)) {
     for (number, push) in (0..).zip(pushes) {
         begun(number);
-        if push {
+        if *push {
             list.push(number + 1).unwrap()
         } else {
             list.pop().unwrap()
@@ -77,7 +77,7 @@ fn act(list: &NodeList, pushes: &[bool], begun: impl Fn(u64), done: impl Fn(u64)
 fn expected(pushes: &[bool]) -> Vec<u64> {
     let mut list = Vec::new();
     for (number, push) in (0..).zip(pushes) {
-        if push {
+        if *push {
             list.insert(0, number + 1)
         } else {
             drop(list.remove(1))
@@ -260,7 +260,7 @@ fn after_power_loss(setup: usize) -> Result<(), String> {
             let pool = Pool::open_with(Wrapped::lazy(medium), SMALL_POOL, BOOT).unwrap();
             let list = NodeList::open(&pool).unwrap();
             for (number, push) in (0..).zip(pushes).skip(setup) {
-                if push {
+                if *push {
                     list.push(number + 1).unwrap()
                 } else {
                     list.pop().unwrap()

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ArrowPrimitiveType, Float32Type, Float64Type};
-use arrow_array::{ArrayRef, BooleanArray, PrimitiveArray};
+use arrow_array::{Array, ArrayRef, BooleanArray, PrimitiveArray};
 use arrow_buffer::NullBuffer;
 use arrow_schema::{DataType, FieldRef};
 use datafusion::common::{Result, ScalarValue};
@@ -24,7 +24,6 @@ use datafusion::logical_expr::{
 };
 
 use super::floats::is_float;
-use super::sum::counts;
 
 /// `min` or `max`, over DataFusion's.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -250,4 +249,10 @@ where
     fn size(&self) -> usize {
         self.values.capacity() * size_of::<T::Native>() + self.valued.capacity()
     }
+}
+
+/// Returns true if the value of a row is not NULL and passes the filter.
+fn counts(values: &dyn Array, filter: Option<&BooleanArray>, row: usize) -> bool {
+    let kept = filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
+    kept && values.is_valid(row)
 }

@@ -109,9 +109,11 @@ fn deleted_ranges_conflict_with_reads() {
             let begin = |range: std::ops::Range<&str>| {
                 let mut transaction = stores.begin();
                 if reads_all {
-                    drop(transaction.scan(&store, range).map(Result::unwrap).count())
+                    transaction
+                        .scan(&store, range)
+                        .for_each(|pair| drop(pair.unwrap()));
                 } else {
-                    drop(transaction.get(&store, range.start).unwrap())
+                    drop(transaction.get(&store, range.start).unwrap());
                 }
                 transaction.put(&store, "sum", "1").unwrap();
                 transaction
