@@ -10,7 +10,7 @@ use halocline_elf::ElfError;
 use halocline_engine::EngineError;
 use halocline_joins::JoinError;
 use halocline_measure::reopen::ReopenError;
-use halocline_media::MediaError;
+use halocline_media::{MediaError, ProfileInconsistency};
 use halocline_ordered::TreeError;
 use halocline_pool::PoolError;
 use halocline_store::StoreError;

@@ -173,7 +173,7 @@ impl PreparedBody {
     fn literals(&self, values: &[ScalarValue]) -> Option<Vec<ScalarValue>> {
         let pairs = values.iter().zip(self.parameters.open());
         let literals = pairs.map(|(value, open)| {
-            if open {
+            if *open {
                 values::as_literal(value)
             } else {
                 Some(ScalarValue::Null)
@@ -190,7 +190,7 @@ impl PreparedBody {
     ) -> TemplateKey {
         let parameters = self.parameters.open().iter().zip(values).zip(literals);
         let parameters = parameters.map(|((open, value), literal)| {
-            if open {
+            if *open {
                 ParameterKey::Type(literal.data_type())
             } else {
                 ParameterKey::Value(value.clone())

@@ -76,7 +76,7 @@ pub(super) fn alter_keyed(
             if_not_exists,
         } => {
             if schema.index_of(field.name()).is_ok() {
-                return if if_not_exists {
+                return if *if_not_exists {
                     Ok(format!("table {name} has column {} already", field.name()))
                 } else {
                     Err(taken("column", field.name()))

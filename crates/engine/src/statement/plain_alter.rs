@@ -38,7 +38,7 @@ pub(crate) fn alter_table(
             if_not_exists,
         } => {
             if schema.index_of(field.name()).is_ok() {
-                return if if_not_exists {
+                return if *if_not_exists {
                     Ok(format!("table {name} has column {} already", field.name()))
                 } else {
                     Err(taken("column", field.name()))

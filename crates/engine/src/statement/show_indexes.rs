@@ -30,7 +30,10 @@ pub(super) struct ShowIndexesStatement;
 
 impl RunStatement for ShowIndexesStatement {
     fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
-        Box::pin(async move { show_indexes(&run.session.catalog(run.engine)?) })
+        Box::pin(async move {
+            let catalog = run.session.catalog(run.engine)?;
+            show_indexes(&catalog)
+        })
     }
 }
 

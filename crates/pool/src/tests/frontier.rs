@@ -97,7 +97,7 @@ fn expected(steps: &[bool]) -> Vec<u64> {
         if *push {
             list.insert(0, number)
         } else {
-            drop(list.remove(0))
+            list.remove(0);
         }
     }
     list
@@ -148,7 +148,7 @@ fn survives() -> Result<(), String> {
             let list = LazyList::open(&pool).unwrap();
             for (number, push) in (0..).zip(STEPS) {
                 medium.begin(number);
-                if *push {
+                if push {
                     list.push(number).unwrap()
                 } else {
                     list.pop().unwrap()

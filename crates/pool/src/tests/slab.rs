@@ -80,7 +80,7 @@ fn expected(pushes: &[bool]) -> Vec<u64> {
         if *push {
             list.insert(0, number + 1)
         } else {
-            drop(list.remove(1))
+            list.remove(1);
         }
     }
     list
@@ -260,7 +260,7 @@ fn after_power_loss(setup: usize) -> Result<(), String> {
             let pool = Pool::open_with(Wrapped::lazy(medium), SMALL_POOL, BOOT).unwrap();
             let list = NodeList::open(&pool).unwrap();
             for (number, push) in (0..).zip(pushes).skip(setup) {
-                if *push {
+                if push {
                     list.push(number + 1).unwrap()
                 } else {
                     list.pop().unwrap()

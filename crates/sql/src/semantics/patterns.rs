@@ -177,7 +177,7 @@ pub(super) fn rewrite(expr: &mut Expr) {
                 return;
             };
             translate(Pattern::Similar, pattern, escape);
-            let op = if negated {
+            let op = if *negated {
                 BinaryOperator::PGRegexNotMatch
             } else {
                 BinaryOperator::PGRegexMatch

@@ -38,7 +38,7 @@ pub(crate) fn kv(args: &KvArgs) -> Result<(), CliError> {
     match &args.command {
         KvCommand::Create { called, tree, store } => {
             let name = called.as_ref().unwrap_or(&args.name);
-            if store {
+            if *store {
                 store::create(args, name)
             } else {
                 tree::create(args, name, *tree)
