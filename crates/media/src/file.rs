@@ -356,14 +356,18 @@ impl MediumBackend for FileMedium {
         }
         // Write pending ranges back now, because they may lie behind the new end.
         self.fence()?;
-        let len = round_up(len, PAGE);
         let _growing = self.growth.lock().unwrap_or_else(PoisonError::into_inner);
-        self.checked_len()?;
+        let actual = self.checked_len()?;
+        let len = round_up(len, PAGE).min(self.len());
         if len < self.len() {
             // Shrink the mapping first: a mapped page without a file behind it would end the process.
             self.region.shrink(len)?;
-            rustix::fs::ftruncate(&self.file, len).map_err(|error| self.io("shorten", error))?;
+        } else if actual > len {
+            // Others have let it grow.
+            return Ok(len);
         }
+        // The length may stay: a process that was killed while the file grew leaves blocks beyond its end.
+        rustix::fs::ftruncate(&self.file, len).map_err(|error| self.io("shorten", error))?;
         Ok(self.len())
     }
 

@@ -74,7 +74,7 @@ pub use profile::{
     AccessFigures, ProbeFigures, Profile, ProfileError, ProfileInconsistency, ProfiledMedium, Rate,
     StrideFigures,
 };
-pub use ram::ram_bytes;
+pub use ram::{address_space_left, ram_bytes};
 pub use residency::{Residency, sample_residency};
 pub use trim::{keep_little_heap, map_allocations_from, trim_heap};
 pub use words::Words;

@@ -177,6 +177,7 @@ impl PoolInner {
             .next_multiple_of(HUGE.min(self.geometry.growth))
             .max(self.geometry.initial_len);
         if end >= space.len() {
+            self.medium.truncate(space.len())?;
             return Ok(true);
         }
         let _sync = self.access.lock_sync()?;

@@ -13,6 +13,7 @@ use std::path::Path;
 use std::thread;
 
 use halocline_engine::{Compaction, Database, EngineError};
+use halocline_media::address_space_left;
 use halocline_terminal::output::Style;
 use halocline_terminal::{CliError, interrupt};
 use tokio::runtime::Runtime;
@@ -183,6 +184,10 @@ fn piped(runtime: &Runtime, session: &mut Session, failures: &mut Failures) -> R
     Ok(())
 }
 
+/// Least address space for the threads and the heap of a runtime, in bytes. Where a thread cannot be mapped, the
+/// runtime panics.
+const LEAST_ADDRESSES: u64 = 128 << 20;
+
 /// Creates the runtime with the threads that queries run on.
 pub(crate) fn runtime() -> Result<Runtime, CliError> {
     let failed = |reason: &str| {
@@ -193,6 +198,18 @@ pub(crate) fn runtime() -> Result<Runtime, CliError> {
     };
     if !interrupt::can_open_files() {
         return Err(failed("too many open files"));
+    }
+    if let Some(left) = address_space_left().filter(|left| *left < LEAST_ADDRESSES) {
+        return Err(CliError::with_hint(
+            format!(
+                "cannot start threads: the limit of addresses leaves {} MiB",
+                left >> 20
+            ),
+            format!(
+                "raise the limit by {} MiB or more (ulimit -v)",
+                (LEAST_ADDRESSES - left).div_ceil(1 << 20)
+            ),
+        ));
     }
     // The number is given so that TOKIO_WORKER_THREADS is not read, whose wrong values end the process.
     let threads = thread::available_parallelism().map_or(1, usize::from);

@@ -13,7 +13,7 @@ const DEFAULT_RAM_BYTES: u64 = 4 << 30;
 #[must_use]
 pub fn ram_bytes() -> u64 {
     let machine = read("/proc/meminfo").and_then(|text| kibibytes(&text, "MemTotal:"));
-    let limits = [groups::limit(), address_space()];
+    let limits = [groups::limit(), address_space_left()];
     let limits = limits.into_iter().flatten();
     limits
         .chain([machine.unwrap_or(DEFAULT_RAM_BYTES)])
@@ -32,8 +32,10 @@ fn kibibytes(text: &str, name: &str) -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
-/// Returns the bytes that may still be mapped; `None` if there is no limit.
-fn address_space() -> Option<u64> {
+/// Returns the bytes of address space that this process may still map by `RLIMIT_AS`; `None` if there is no
+/// limit.
+#[must_use]
+pub fn address_space_left() -> Option<u64> {
     let limit = soft_limit(&read("/proc/self/limits")?)?;
     let mapped = kibibytes(&read("/proc/self/status")?, "VmSize:")?;
     Some(limit.saturating_sub(mapped))

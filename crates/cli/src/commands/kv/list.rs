@@ -18,11 +18,11 @@ use halocline_pool::{Pool, PoolError, PoolOptions};
 use halocline_store::{StoreError, Stores};
 use halocline_terminal::CliError;
 use halocline_terminal::output::Sink;
-use halocline_terminal::pools::patiently;
 
 use crate::args::{KvArgs, OutputFormat};
 use crate::opening;
 
+use super::open_store::stores_to_check;
 use super::{OpenTree, PREFIX, style};
 
 /// The line of `info` on a tree.
@@ -161,12 +161,7 @@ pub(in crate::commands) fn check_stores(
         return Ok(());
     };
     let report = pool.and_then(|pool| {
-        let stores = match patiently(|| Stores::open(&pool)) {
-            Err(StoreError::Pool(PoolError::ReadOnly { .. } | PoolError::SlabInUse { .. })) => {
-                Stores::open_reader(&pool)?
-            }
-            opened => opened?,
-        };
+        let stores = stores_to_check(&pool)?;
         stores.check(&mut |state| {
             progress(state.keys, state.total);
             if cancel.load(Ordering::Relaxed) {

@@ -1,6 +1,6 @@
 //! Opening the store that a command line names: [`OpenStore`].
 
-use halocline_pool::Pool;
+use halocline_pool::{Pool, PoolError};
 use halocline_store::{Store, StoreError, Stores};
 use halocline_terminal::CliError;
 use halocline_terminal::pools::patiently;
@@ -39,13 +39,15 @@ impl OpenStore {
     /// Opens the store for commands that change it.
     pub(super) fn to_write(args: &KvArgs) -> Result<Self, CliError> {
         refuse_names_of_sql(&args.name)?;
-        Self::exclusively(args)
-    }
-
-    /// Opens the store so that nobody else can open it for writing.
-    pub(super) fn exclusively(args: &KvArgs) -> Result<Self, CliError> {
         let pool = opening::pool(args)?;
         let stores = patiently(|| Stores::open(&pool))?;
+        Self::find(args, pool, stores)
+    }
+
+    /// Opens the store to verify it.
+    pub(super) fn to_check(args: &KvArgs) -> Result<Self, CliError> {
+        let pool = opening::pool(args)?;
+        let stores = stores_to_check(&pool)?;
         Self::find(args, pool, stores)
     }
 
@@ -54,6 +56,16 @@ impl OpenStore {
         let Self { pool, stores, store } = self;
         drop((store, stores));
         Ok(pool.sync().map_err(StoreError::from)?)
+    }
+}
+
+/// Opens the stores of a pool to verify them: where possible, so that nobody else can write meanwhile.
+pub(super) fn stores_to_check(pool: &Pool) -> Result<Stores, StoreError> {
+    match patiently(|| Stores::open(pool)) {
+        Err(StoreError::Pool(PoolError::ReadOnly { .. } | PoolError::SlabInUse { .. })) => {
+            Stores::open_reader(pool)
+        }
+        opened => opened,
     }
 }
 

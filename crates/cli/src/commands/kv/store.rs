@@ -213,7 +213,7 @@ fn del(args: &KvArgs, text: &str) -> Result<(), CliError> {
 
 fn check(args: &KvArgs) -> Result<(), CliError> {
     let guard = Guard::new();
-    let open = OpenStore::exclusively(args)?;
+    let open = OpenStore::to_check(args)?;
     let report = open.stores.check(&mut |_| {
         if guard.requested().load(Ordering::Relaxed) {
             ControlFlow::Break(())
