@@ -292,11 +292,11 @@ impl TargetTable for OpenKeyedTable {
 impl OpenKeyedTable {
     /// Changes rows of the table, and returns their number.
     fn change<'a>(
-        self: Box<Self>,
+        self,
         run: &'a StatementRun<'a>,
         change: KeyedChange,
     ) -> BoxFuture<'a, Result<u64, EngineError>> {
-        let Self((tables, table)) = *self;
+        let Self((tables, table)) = self;
         Box::pin(async move { run.change_keyed(&tables, table, &change).await })
     }
 }
