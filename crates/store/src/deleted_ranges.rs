@@ -212,7 +212,6 @@ impl StoresState {
                 };
                 let is_hidden =
                     |version: &RecordRef| !version.is_deleted() && deleted.hides(key, version.commit());
-                hides_any |= is_hidden(newest);
                 if !deleted.hides_newest(newest) && !injected(StoreFault::ForgetNewer) {
                     newer.add(key);
                 }
@@ -220,7 +219,10 @@ impl StoresState {
                     let mut others = others.iter().map(HidingRange::deleted);
                     others.any(|other| other.hides(key, version.commit()))
                 };
-                counted.extend(version.filter(|version| is_hidden(version) && !is_of_other(version)));
+                let hidden = version.filter(|version| is_hidden(version) && !is_of_other(version));
+                // As long as there is the range, the log is not followed, which would count the version again.
+                hides_any |= is_hidden(newest) || hidden.is_some();
+                counted.extend(hidden);
                 Ok(ControlFlow::Continue(()))
             });
             drop(trees);

@@ -19,6 +19,8 @@ halocline_faults::faults! {
         TrustOldFrames,
         /// The checksum of a frame is not verified.
         TrustFrames,
+        /// A batch without its end stays in the log when stores are opened.
+        KeepUnfinished,
         /// Frames of a process that was killed count as durable.
         TrustUnfenced,
         /// Entries of a leaf are not durable before its bitmap.

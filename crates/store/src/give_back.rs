@@ -203,6 +203,8 @@ impl StoresState {
         let current = committer.log.position().segment;
         if closed.iter().any(|range| range.contains(&current)) {
             committer.log.leave_segment(&self.slab, &mut self.segments())?;
+            // A fence of another thread would not cover the link.
+            self.fence_log(&mut committer)?;
         }
         Ok(())
     }

@@ -8,6 +8,7 @@
 //! link names. A frame counts only if all before it do. Checksums depend on a secret of the pool's stores and
 //! on the offset, so that no value can look like a frame.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use halocline_media::{MediaError, Medium};
@@ -17,7 +18,9 @@ use zerocopy::IntoBytes;
 use zerocopy::little_endian::{U16, U32, U64};
 
 use crate::fault::{StoreFault, injected};
-use crate::layout::{FRAME_FENCED, FRAME_HEAD, FRAME_LINK, FRAME_MORE, FRAME_MOVED, FrameHead, SEGMENT};
+use crate::layout::{
+    FRAME_FENCED, FRAME_HEAD, FRAME_LINK, FRAME_MORE, FRAME_MOVED, FrameHead, MAX_NUMBER, SEGMENT,
+};
 use crate::record::{NewRecord, RecordRef};
 use crate::record_arena::RecordArena;
 use crate::segments::{SegmentUse, Segments};
@@ -388,6 +391,14 @@ pub(crate) enum LogStep {
     Damaged(u64),
 }
 
+/// What a segment shows about frames after a missing one.
+enum Later {
+    /// There is one that was written when all before it were durable.
+    Fenced,
+    /// There is none in this segment, which has links with these offsets and numbers.
+    Links(Vec<(u64, u64)>),
+}
+
 impl<'a> LogReader<'a> {
     pub(crate) fn new(medium: &'a Medium, secret: u64, position: LogPosition) -> Self {
         Self {
@@ -512,33 +523,57 @@ impl<'a> LogReader<'a> {
     /// Decides whether the log ends here, or whether a frame is missing that was durable: one after it says
     /// so, in this segment or, if the missing one is a link, in the next.
     fn at_end(&self) -> LogStep {
-        let LogPosition { segment, offset, .. } = self.position;
-        let is_damaged = self.is_durable_by(segment, offset + FRAME_HEAD)
-            || (self.segments_after()).any(|next| self.is_durable_by(next, next));
-        if is_damaged {
-            LogStep::Damaged(offset)
-        } else {
-            LogStep::End
+        let LogPosition {
+            offset,
+            segment,
+            number,
+            ..
+        } = self.position;
+        let mut unread = vec![(segment, offset + FRAME_HEAD, number)];
+        unread.extend(self.segments_after().map(|next| (next, next, number)));
+        let mut seen = HashSet::new();
+        while let Some((segment, from, number)) = unread.pop() {
+            match self.look_for_later(segment, from, number) {
+                Later::Fenced => return LogStep::Damaged(offset),
+                Later::Links(links) => {
+                    let links = links.into_iter().filter(|(next, _)| seen.insert(*next));
+                    unread.extend(links.map(|(next, number)| (next, next, number)));
+                }
+            }
         }
+        LogStep::End
     }
 
-    /// Returns true if a frame in the rest of a segment says that the one at the position was durable.
-    fn is_durable_by(&self, segment: u64, from: u64) -> bool {
+    /// Looks in the rest of a segment for frames after the one with a number. The frames of a batch do not say
+    /// that those before them were durable, so their links are followed.
+    fn look_for_later(&self, segment: u64, from: u64, number: u64) -> Later {
         let position = LogPosition {
             segment,
             ..self.position
         };
         let reader = LogReader::new(self.medium, self.secret, position);
-        (from..(segment + SEGMENT).saturating_sub(FRAME_HEAD))
-            .step_by(8)
-            .any(|offset| {
-                let head = self.head_at(offset);
-                let ahead = head.number.get().wrapping_sub(self.position.number);
-                // A segment has fewer frames than bytes. Frames of an earlier use of the segment have smaller
-                // numbers, whose distance wraps around.
-                let is_later = ahead > 0 && ahead < 2 * SEGMENT && head.flags.get() & FRAME_FENCED != 0;
-                is_later && reader.frame_at(offset).is_some()
-            })
+        let mut links = Vec::new();
+        for offset in (from..=segment + SEGMENT - FRAME_HEAD).step_by(8) {
+            let head = self.head_at(offset);
+            // Frames of an earlier use of the segment have smaller numbers, whose distance wraps around.
+            let ahead = head.number.get().wrapping_sub(number);
+            let flags = head.flags.get() & (FRAME_FENCED | FRAME_LINK);
+            if flags == 0 || !(1..MAX_NUMBER).contains(&ahead) || reader.frame_at(offset).is_none() {
+                continue;
+            }
+            if flags & FRAME_FENCED != 0 {
+                return Later::Fenced;
+            }
+            let next = head.commit.get();
+            if next != segment && self.may_be_segment(next) {
+                links.push((next, head.number.get()));
+            }
+        }
+        Later::Links(links)
+    }
+
+    fn may_be_segment(&self, offset: u64) -> bool {
+        offset <= self.medium.len().saturating_sub(SEGMENT) && offset.is_multiple_of(8)
     }
 
     /// Returns the segments in which the log may go on if a link at the position is damaged: that to which it
@@ -552,10 +587,9 @@ impl<'a> LogReader<'a> {
         } = self.position;
         let is_within = offset + FRAME_HEAD <= segment + SEGMENT;
         let next = is_within.then(|| self.head_at(offset).commit.get());
-        let last = self.medium.len().saturating_sub(SEGMENT);
         next.into_iter()
             .flat_map(|next| std::iter::once(next).chain((0..u64::BITS).map(move |bit| next ^ 1 << bit)))
-            .filter(move |next| *next != segment && *next <= last && next.is_multiple_of(8))
+            .filter(move |next| *next != segment && self.may_be_segment(*next))
             .filter(move |next| self.head_at(*next).number.get() == number.wrapping_add(1))
     }
 

@@ -20,7 +20,10 @@ use crate::checkpoint::{checkpoint_sum, store_copies};
 use crate::committer::Committer;
 use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
-use crate::layout::{ALIGN, CHECKPOINT_COPY, Checkpoint, MAGIC, MAX_NUMBER, OBJECT, OWNER, SEGMENT, VERSION};
+use crate::layout::{
+    ALIGN, CHECKPOINT_COPY, Checkpoint, FRAME_HEAD, FrameHead, MAGIC, MAX_NUMBER, OBJECT, OWNER, SEGMENT,
+    VERSION,
+};
 use crate::log::{FoundFrame, LogPosition, LogReader, LogStep, LogWriter};
 use crate::options::StoresOptions;
 use crate::page_source::is_segment;
@@ -213,6 +216,13 @@ fn recover(
         }
         slab.medium().fence()?;
     }
+    if tail.is_unfinished && !injected(StoreFault::KeepUnfinished) {
+        // Its segments are free from now on. A later opening must not follow it to what they hold then.
+        let at = tail.end.offset;
+        slab.medium().store(at, FrameHead::default().as_bytes());
+        slab.medium().flush(at, FRAME_HEAD);
+        slab.medium().fence()?;
+    }
     let is_current = checkpoint.version.get() == VERSION || injected(StoreFault::KeepVersion);
     if !checkpoints.are_equal || !is_current {
         // A crash left an older copy, which would count if the newer one were damaged. A program that knows
@@ -309,6 +319,8 @@ struct Tail {
     end: LogPosition,
     /// Ranges of frames that may not be durable.
     unfenced: Vec<Range<u64>>,
+    /// True if a batch without its end, or a link, follows.
+    is_unfinished: bool,
 }
 
 /// Times that a missing frame is looked for: a writer may have stored it, and others, since the first look.
@@ -334,6 +346,7 @@ fn read_tail(slab: &Slab, checkpoint: &Checkpoint, catalog: &LoadedCatalog) -> R
         segments: Vec::new(),
         end: position,
         unfenced: Vec::new(),
+        is_unfinished: false,
     };
     let (mut batch, mut linked) = (Vec::new(), Vec::new());
     loop {
@@ -358,6 +371,12 @@ fn read_tail(slab: &Slab, checkpoint: &Checkpoint, catalog: &LoadedCatalog) -> R
                 let is_repeated = linked.contains(&segment) || tail.segments.contains(&segment);
                 let is_in_use =
                     catalog.segments.get(segment).is_some() || catalog.catalog.segments.contains(&segment);
+                // An opening before did not erase an unfinished batch, and its segment was used for pages.
+                if is_in_use && reader.is_at_end() && !injected(StoreFault::KeepUnfinished) {
+                    tail.unfenced = reader.into_unfenced();
+                    tail.is_unfinished = true;
+                    return Ok(tail);
+                }
                 if is_repeated || is_in_use || !is_segment(slab, segment) {
                     return Err(Damage::offset(segment));
                 }
@@ -366,6 +385,7 @@ fn read_tail(slab: &Slab, checkpoint: &Checkpoint, catalog: &LoadedCatalog) -> R
             // A batch without its end is one that no commit acknowledged.
             LogStep::End => {
                 tail.unfenced = reader.into_unfenced();
+                tail.is_unfinished = !batch.is_empty() || !linked.is_empty();
                 return Ok(tail);
             }
             LogStep::Damaged(_) if looks > 1 => looks -= 1,

@@ -11,6 +11,7 @@ mod give_back;
 mod hidden;
 mod joint;
 mod killed;
+mod links;
 mod load;
 mod misplaced;
 mod offsets;

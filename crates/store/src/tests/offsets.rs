@@ -4,28 +4,21 @@
 
 use std::mem::offset_of;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
-use halocline_explore::Tracked;
-use halocline_media::Medium;
-use halocline_pool::Pool;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed};
 use zerocopy::{FromBytes, IntoBytes};
 
 use super::sample::Sample;
-use super::workload::options;
 use crate::catalog_parts::CatalogParts;
 use crate::checkpoint::checkpoint_sum;
 use crate::fault::{self, StoreFault};
 use crate::layout::{
-    BRANCH, CHECKPOINT_COPY, CatalogDelta, CatalogHead, CatalogSegment, Checkpoint, FRAME_HEAD, MAGIC,
-    RECORD_HEAD, RecordHead, SegmentEntry, StoreEntry,
+    BRANCH, CHECKPOINT_COPY, CatalogDelta, CatalogHead, CatalogSegment, Checkpoint, MAGIC, RECORD_HEAD,
+    RecordHead, SegmentEntry, StoreEntry,
 };
 use crate::leaf::ENTRIES;
-use crate::log::{LogReader, LogStep};
-use crate::{StoreError, Stores};
 
 fn word(image: &[u8], at: u64) -> u64 {
     u64::read_from_bytes(&image[at as usize..at as usize + 8]).unwrap()
@@ -337,43 +330,5 @@ fn flips_show_broken_rules() {
         }));
         let is_noticed = found.is_err() || found.is_ok_and(|(wrong, _)| !wrong.is_empty());
         assert!(is_noticed, "not noticed: {fault:?} at the {kind}");
-    }
-}
-
-/// Every bit of a link in the log: nothing after it is lost without an error.
-#[test]
-fn flipped_links_are_damage() {
-    let medium = Arc::new(Tracked::new(0).unwrap());
-    let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
-    let stores = Stores::open_with(&pool, options(&Arc::default()).with_pending_records(10_000)).unwrap();
-    let store = stores.store("s").unwrap();
-    stores.checkpoint().unwrap();
-    let (position, secret) = {
-        let committer = stores.handle.state.committer();
-        (committer.log.position(), committer.log.secret())
-    };
-    for number in 0..200_u32 {
-        store.put(number.to_be_bytes(), [7; 1000]).unwrap();
-    }
-    let medium_of_pool = Medium::from(Arc::clone(&medium));
-    let mut reader = LogReader::new(&medium_of_pool, secret, position);
-    let mut links = Vec::new();
-    loop {
-        let at = reader.position().offset;
-        match reader.step() {
-            LogStep::Link(_) => links.push(at),
-            LogStep::OpenFrame(_) => {}
-            LogStep::End => break,
-            LogStep::Damaged(at) => panic!("damage at {at}"),
-        }
-    }
-    assert!(links.len() > 2, "{links:?}");
-    let image = medium.image();
-    for bit in 0..FRAME_HEAD as usize * 8 {
-        let mut changed = image.clone();
-        changed[links[1] as usize + bit / 8] ^= 1 << (bit % 8);
-        let pool = Pool::open_on(Arc::new(Tracked::from_image(&changed).unwrap())).unwrap();
-        let opened = Stores::open_with(&pool, options(&Arc::default()));
-        assert!(matches!(opened, Err(StoreError::Damaged { .. })), "bit {bit}");
     }
 }
