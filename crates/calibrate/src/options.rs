@@ -1,4 +1,4 @@
-//! What a calibration measures, and for how long: [`CalibrateTarget`], [`CalibrateOptions`].
+//! Targets of a calibration, and how long it takes: [`CalibrateTarget`], [`CalibrateOptions`].
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;

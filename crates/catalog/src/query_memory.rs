@@ -34,8 +34,8 @@ use datafusion::execution::memory_pool::{
 /// The part of the whole that operators may collect before they spill: numerator and denominator.
 const COLLECTED_FRACTION: (usize, usize) = (2, 5);
 /// Bytes that a merge may have whatever the number of merges, but at most a part of the whole: one over
-/// [`MERGE_DIVISOR`]. A sort reserves as many before it begins. Merges have them also when nothing is free, as
-/// long as all of them together take no more than the whole.
+/// [`MERGE_DIVISOR`]. A sort reserves as many before it begins. Merges have them also when nothing is free,
+/// as long as all of them together take no more than the whole.
 const MIN_MERGE_BYTES: usize = 10 << 20;
 const MERGE_DIVISOR: usize = 16;
 /// The part of its share that an operator may have when nothing is free: one over this.

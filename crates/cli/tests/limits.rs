@@ -107,7 +107,7 @@ fn a_pool_that_cannot_grow_is_vacuumed() {
     home.ok(&["check", "p"]);
 }
 
-/// What frees space needs no free byte, also while another process reads what is dropped.
+/// Statements that free space need no free byte, also while another process reads what is dropped.
 #[test]
 fn a_pool_that_cannot_grow_is_emptied_beside_a_reader() {
     let home = Home::new();

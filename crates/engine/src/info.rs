@@ -37,8 +37,8 @@ pub struct DatabaseInfo {
     pub placed_bytes: u64,
     /// Budget for these copies in bytes; `None` if there is no limit.
     pub dram_budget: Option<u64>,
-    /// Damage that this process has found in the background, by merges or a scrub (`SET halocline.scrub`), and
-    /// why tables with a primary key cannot be read, as sentences.
+    /// Damage that this process has found in the background, by merges or a scrub (`SET halocline.scrub`),
+    /// and why tables with a primary key cannot be read, as sentences.
     pub damage: Vec<String>,
 }
 

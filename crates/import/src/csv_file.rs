@@ -1,7 +1,7 @@
 //! CSV files that are read for a query instead of an import.
 //!
-//! Types come from a sample of a large file. A value of another kind widens the type for all later statements,
-//! and [`CsvColumns`] are what one statement reads.
+//! Types come from a sample of a large file. A value of another kind widens the type for all later
+//! statements, and [`CsvColumns`] are what one statement reads.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -160,8 +160,8 @@ impl CsvSource {
     }
 
     /// Decodes a part of a file. `certain` is true if rows of the statement have been returned: columns of
-    /// unknown type are text then. The flag of the result is true if another value than expected has widened a
-    /// type, so that the statement is to be planned again.
+    /// unknown type are text then. The flag of the result is true if another value than expected has widened
+    /// a type, so that the statement is to be planned again.
     pub fn decode(
         &self,
         file: usize,

@@ -78,7 +78,8 @@ pub struct CsvRows<'a> {
 /// A column of the batch.
 struct CsvColumn<'a> {
     values: ArrayFormatter<'a>,
-    /// Of the values: a column of type NULL has no bits of its own, and a dictionary may have NULL as a value.
+    /// Of the values: a column of type NULL has no bits of its own, and a dictionary may have NULL as a
+    /// value.
     nulls: Option<NullBuffer>,
     is_text: bool,
 }

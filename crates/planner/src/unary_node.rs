@@ -1,7 +1,7 @@
 //! The part of [`ExecutionPlan`] that nodes with one child, in a field `input`, have in common.
 //!
-//! These are macros instead of a wrapper such as [`LeafExec`](halocline_scan::leaf::LeafExec), because optimizer
-//! rules look for the nodes by their types.
+//! These are macros instead of a wrapper such as [`LeafExec`](halocline_scan::leaf::LeafExec), because
+//! optimizer rules look for the nodes by their types.
 
 use std::sync::Arc;
 

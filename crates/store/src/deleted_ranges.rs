@@ -220,7 +220,8 @@ impl StoresState {
                     others.any(|other| other.hides(key, version.commit()))
                 };
                 let hidden = version.filter(|version| is_hidden(version) && !is_of_other(version));
-                // As long as there is the range, the log is not followed, which would count the version again.
+                // As long as there is the range, the log is not followed, which would count the version
+                // again.
                 hides_any |= is_hidden(newest) || hidden.is_some();
                 counted.extend(hidden);
                 Ok(ControlFlow::Continue(()))

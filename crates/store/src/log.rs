@@ -391,7 +391,7 @@ pub(crate) enum LogStep {
     Damaged(u64),
 }
 
-/// What a segment shows about frames after a missing one.
+/// Frames that a segment has after a missing one.
 enum Later {
     /// There is one that was written when all before it were durable.
     Fenced,
@@ -544,8 +544,8 @@ impl<'a> LogReader<'a> {
         LogStep::End
     }
 
-    /// Looks in the rest of a segment for frames after the one with a number. The frames of a batch do not say
-    /// that those before them were durable, so their links are followed.
+    /// Looks in the rest of a segment for frames after the one with a number. The frames of a batch do not
+    /// say that those before them were durable, so their links are followed.
     fn look_for_later(&self, segment: u64, from: u64, number: u64) -> Later {
         let position = LogPosition {
             segment,

@@ -64,8 +64,8 @@ struct CopiedRecord {
 }
 
 impl CopiedRecords {
-    /// Returns the number of records that were copied, and of keys that were purged: each has an entry for the
-    /// next checkpoint.
+    /// Returns the number of records that were copied, and of keys that were purged: each has an entry for
+    /// the next checkpoint.
     fn records(&self) -> usize {
         self.copies.len() + self.purged
     }

@@ -211,8 +211,8 @@ impl StoresState {
         self.for_checkpoint(committer) + FOR_DELETIONS
     }
 
-    /// Lets the slab grow for copies that have found too few free segments. Returns false if it has not grown,
-    /// so that a further attempt would fail as well.
+    /// Lets the slab grow for copies that have found too few free segments. Returns false if it has not
+    /// grown, so that a further attempt would fail as well.
     pub(crate) fn make_room_for_copies(&self) -> bool {
         let before = self.free_segments();
         let wanted = self.kept_by_copies(&self.committer()) + FENCED_BYTES.div_ceil(SEGMENT);

@@ -1,5 +1,5 @@
-//! The file of the pool is deleted, moved or replaced while its stores are open: no commit is acknowledged that
-//! nobody would find again.
+//! The file of the pool is deleted, moved or replaced while its stores are open: no commit is acknowledged
+//! that nobody would find again.
 
 use std::fs;
 use std::time::{Duration, Instant};

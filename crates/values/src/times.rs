@@ -36,8 +36,8 @@ pub enum TimeRule {
     Floor,
     /// Rounds up; what is out of range is the first or the last value.
     Ceiling,
-    /// Keeps the order of values of other types: what is out of range is the first or last value, and what has
-    /// the type already is not.
+    /// Keeps the order of values of other types: what is out of range is the first or last value, and what
+    /// has the type already is not.
     Ordered,
 }
 

@@ -151,7 +151,8 @@ fn repeated(types: &BTreeMap<String, Vec<String>>) -> Vec<String> {
         .collect()
 }
 
-/// Returns the numbers of the lines where doc comments of functions begin without a verb, and the first words.
+/// Returns the numbers of the lines where doc comments of functions begin without a verb, and the first
+/// words.
 fn without_verb(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
     let begins =

@@ -184,8 +184,8 @@ fn piped(runtime: &Runtime, session: &mut Session, failures: &mut Failures) -> R
     Ok(())
 }
 
-/// Least address space for the threads and the heap of a runtime, in bytes. Where a thread cannot be mapped, the
-/// runtime panics.
+/// Least address space for the threads and the heap of a runtime, in bytes. Where a thread cannot be mapped,
+/// the runtime panics.
 const LEAST_ADDRESSES: u64 = 128 << 20;
 
 /// Creates the runtime with the threads that queries run on.

@@ -1,5 +1,5 @@
-//! Imports into a table with a primary key, killed while they load its rows: none of these are seen, and their
-//! space comes back.
+//! Imports into a table with a primary key, killed while they load its rows: none of these are seen, and
+//! their space comes back.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

@@ -1,8 +1,8 @@
 //! The order of the rows that `COPY … TO` writes, and of those of CSV files that a statement stores.
 //!
-//! A query that only reads, filters and computes row by row is planned with one partition, so that its rows are
-//! written in the order in which its tables have them. Files are compressed, encoded and decoded by several
-//! threads all the same.
+//! A query that only reads, filters and computes row by row is planned with one partition, so that its rows
+//! are written in the order in which its tables have them. Files are compressed, encoded and decoded by
+//! several threads all the same.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! `halocline.disabled_rules`: rules of the optimizer that a session leaves out, to find out whether one of them
-//! makes an answer wrong or slow.
+//! `halocline.disabled_rules`: rules of the optimizer that a session leaves out, to find out whether one of
+//! them makes an answer wrong or slow.
 //!
 //! Invariant: a rule that turns a plan into one that can be run, or run right, is never left out.
 

@@ -11,7 +11,7 @@ use halocline_ordered::TreeKind;
 use halocline_pool::{Pool, PoolOptions};
 use halocline_workloads::SplitMix64;
 
-/// What the names of the objects with items begin with.
+/// Prefix of the names of the objects with items.
 pub(crate) const ITEMS: &str = "memcached/";
 /// Keys that are set.
 const KEYS: u64 = 150;

@@ -1,4 +1,4 @@
-//! What a case reads and changes beside tables: trees, stores, and items of a memcached server.
+//! Objects beside tables that a case reads and changes: trees, stores, and items of a memcached server.
 
 use halocline_ordered::TreeKind;
 use halocline_pool::{Pool, PoolOptions};

@@ -31,7 +31,7 @@ const RECORD: usize = 24;
 /// The flag of a frame after which the log goes on in another segment.
 const LINK: u16 = 4;
 
-/// What the newest checkpoint of the stores leads to.
+/// Pages and frames to which the newest checkpoint of the stores leads.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StorePages {
     /// Where the copies of the checkpoint are.

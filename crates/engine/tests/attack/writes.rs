@@ -1,4 +1,4 @@
-//! What a case writes to tables, and what it reads from them afterwards.
+//! Writes of a case to tables, and what it reads from them afterwards.
 
 use crate::answers::Opened;
 use crate::case::Case;

@@ -77,7 +77,7 @@ const SALES: &[&str] = &[
     "CREATE TABLE empty (k varbinary PRIMARY KEY)",
 ];
 
-/// What the log of the pool of version 4 has after the checkpoint of its store.
+/// Changes in the log of the pool of version 4 after the checkpoint of its store.
 const SALES_LATER: &[&str] = &[
     "UPDATE accounts SET balance = balance + 1000 WHERE owner = 'owner 3' AND id < 20",
     "DELETE FROM accounts WHERE id % 10 = 0",

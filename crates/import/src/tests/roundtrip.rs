@@ -225,8 +225,8 @@ fn case(seed: u64, dir: &Path) -> Result<(), String> {
     }
 }
 
-/// Returns true if both are the same text, or plain forms of the same number, which a double or decimal prints in
-/// its own form.
+/// Returns true if both are the same text, or plain forms of the same number, which a double or decimal
+/// prints in its own form.
 fn is_same(found: &Option<String>, expected: &Option<String>) -> bool {
     let (Some(found), Some(expected)) = (found, expected) else {
         return found == expected;

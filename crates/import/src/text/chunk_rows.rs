@@ -1,8 +1,8 @@
 //! Decodes the records of a part of a file, only the columns that a query needs.
 //!
 //! Almost all parts are UTF-8 whose quoted fields have no line breaks: fields are found in place, without a
-//! copy. All others, and those that are malformed, are read by the reader of imports ([`RecordReader`]), which
-//! names the error.
+//! copy. All others, and those that are malformed, are read by the reader of imports ([`RecordReader`]),
+//! which names the error.
 
 use std::borrow::Cow;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What the order of probes is decided by: the columns of the fact table that a probe reads, and the rows and
+//! Inputs that decide the order of probes: the columns of the fact table that a probe reads, and the rows and
 //! keys of its dimension.
 //!
 //! The share of rows that a probe leaves is measured on a sample. Before dimensions are read, `EXPLAIN` shows

@@ -1,5 +1,5 @@
-//! A full disk: values are refused, and items are deleted, and those of a store flushed, at the first attempt,
-//! which takes no free byte of the disk.
+//! A full disk: values are refused, and items are deleted, and those of a store flushed, at the first
+//! attempt, which takes no free byte of the disk.
 
 use std::sync::Arc;
 

@@ -19,8 +19,8 @@ is_persistent! {
     WbKind: WbTree of WbFormat,
     leaf: 28,
     // The next fence makes a new node's pairs and copies durable. A log that is cleared late repeats values
-    // that are already present. The frontier is made durable for other threads; a single one fences again before
-    // it links a node, and in a load only the last frontier counts.
+    // that are already present. The frontier is made durable for other threads; a single one fences again
+    // before it links a node, and in a load only the last frontier counts.
     needless: Needless {
         splits: 3,
         empty_leaves: 15,

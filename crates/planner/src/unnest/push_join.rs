@@ -38,7 +38,8 @@ impl PushDown<'_> {
         let mut right_depends = scope.is_used_within(&join.right)?;
         match join.join_type {
             T::Inner => left_depends |= by_condition && !right_depends,
-            // The rows that are kept without a partner need the values, and conditions are evaluated with theirs.
+            // The rows that are kept without a partner need the values, and conditions are evaluated with
+            // theirs.
             T::Left | T::LeftSemi | T::LeftAnti | T::LeftMark => left_depends = true,
             T::Right | T::RightSemi | T::RightAnti | T::RightMark => right_depends = true,
             T::Full => (left_depends, right_depends) = (true, true),

@@ -32,8 +32,8 @@ enum Existence {
 }
 
 impl Extended<'_> {
-    /// Replaces a condition that a row has to meet to be kept. It is dropped where a semi or anti join takes its
-    /// place.
+    /// Replaces a condition that a row has to meet to be kept. It is dropped where a semi or anti join takes
+    /// its place.
     ///
     /// # Errors
     /// A subquery cannot be joined.
@@ -177,8 +177,8 @@ impl Extended<'_> {
             .otherwise(lit(false))
     }
 
-    /// Returns the value of `(a, b) IN (plan)`: unknown if no row is equal, but one is in all columns in which
-    /// neither is NULL.
+    /// Returns the value of `(a, b) IN (plan)`: unknown if no row is equal, but one is in all columns in
+    /// which neither is NULL.
     fn in_rows(&mut self, compared: Vec<Expr>, plan: LogicalPlan) -> Result<Expr> {
         let unknown = self.may_be_unknown(&compared, &plan)?;
         let partner = self.partner(plan, false)?;

@@ -121,8 +121,8 @@ impl UnnestingPart<'_> {
         only(filtered(plan, remaining)?, columns)
     }
 
-    /// Joins subqueries to a plan by `work`, which replaces those of the expressions. A plan whose rows differ from
-    /// one evaluation to the next is evaluated once.
+    /// Joins subqueries to a plan by `work`, which replaces those of the expressions. A plan whose rows
+    /// differ from one evaluation to the next is evaluated once.
     fn extended<T>(
         &mut self,
         input: LogicalPlan,

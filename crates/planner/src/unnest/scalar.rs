@@ -239,8 +239,8 @@ impl Extended<'_> {
         Ok(())
     }
 
-    /// Makes all columns of a plan those of a new relation, so that none has the name of an outer one; returns
-    /// what they have been with it.
+    /// Makes all columns of a plan those of a new relation, so that none has the name of an outer one;
+    /// returns what they have been with it.
     fn qualified(&mut self, pushed: Pushed) -> Result<(Pushed, HashMap<Column, Expr>)> {
         let (plan, by) = self.as_relation(pushed.plan)?;
         let representatives = pushed

@@ -4,8 +4,9 @@
 //! columns are not declared. Files that the reader of imports cannot read (compressed ones, or with options
 //! that it does not have) are left to DataFusion, with all columns as text.
 //!
-//! The types of large files come from a sample. A value of another kind makes the statement be planned again with
-//! wider types as long as it has returned no row; what a session has learnt of a file holds until it changes.
+//! The types of large files come from a sample. A value of another kind makes the statement be planned again
+//! with wider types as long as it has returned no row; what a session has learnt of a file holds until it
+//! changes.
 
 use std::fs::Metadata;
 use std::path::{Path, PathBuf};

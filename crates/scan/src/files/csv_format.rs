@@ -1,7 +1,7 @@
 //! CSV files as `COPY … TO` writes them: NULL is an empty field, an empty text or binary a quoted one, and a
-//! binary the text that imports read back. DataFusion writes both as nothing, and binaries as bare digits. All
-//! else is DataFusion's format: reading, and files for which a statement sets the text of NULL or the style of
-//! quotes.
+//! binary the text that imports read back. DataFusion writes both as nothing, and binaries as bare digits.
+//! All else is DataFusion's format: reading, and files for which a statement sets the text of NULL or the
+//! style of quotes.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What the cost model needs to know of a segment and of an index: selectivities of predicates, rows that
+//! Inputs of the cost model about a segment and an index: selectivities of predicates, rows that
 //! zone maps leave, and bits of codes. The formulas are in [`halocline_costs::access`].
 
 use halocline_catalog::filter::both;

@@ -1,4 +1,5 @@
-//! `sum(DISTINCT …)` of integers and of decimals: it fails if and only if the exact sum is outside of its type.
+//! `sum(DISTINCT …)` of integers and of decimals: it fails if and only if the exact sum is outside of its
+//! type.
 
 use std::collections::HashMap;
 use std::mem::size_of_val;

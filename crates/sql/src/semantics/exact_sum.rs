@@ -1,7 +1,7 @@
 //! Accumulators of exact sums, for integers and for decimals.
 //!
-//! States are so wide that no number of rows that fit a pool can exceed them. Only a final sum is compared with
-//! the range of its type, so that the order and the partitions of the rows do not matter.
+//! States are so wide that no number of rows that fit a pool can exceed them. Only a final sum is compared
+//! with the range of its type, so that the order and the partitions of the rows do not matter.
 
 use std::fmt;
 use std::mem::size_of_val;

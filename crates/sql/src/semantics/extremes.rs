@@ -123,7 +123,8 @@ impl AggregateUDFImpl for Extreme {
         }
     }
 
-    /// Returns the order of the greatest groups that `ORDER BY … LIMIT` retains. DataFusion knows no NaN there.
+    /// Returns the order of the greatest groups that `ORDER BY … LIMIT` retains. DataFusion knows no NaN
+    /// there.
     fn is_descending(&self) -> Option<bool> {
         if self.of_floats {
             None

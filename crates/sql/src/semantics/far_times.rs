@@ -1,5 +1,6 @@
-//! Times in SQL text. A timestamp without precision has nanoseconds, and microseconds if its year has no place
-//! in these (1677 and before, 2262 and later). `AT TIME ZONE` is a function, as in PostgreSQL and DuckDB.
+//! Times in SQL text. A timestamp without precision has nanoseconds, and microseconds if its year has no
+//! place in these (1677 and before, 2262 and later). `AT TIME ZONE` is a function, as in PostgreSQL and
+//! DuckDB.
 
 use std::ops::ControlFlow;
 

@@ -1,9 +1,10 @@
 //! Operands that must not be evaluated where others decide: `x <> 0 AND 1 / x > 2` does not divide by zero.
 //!
-//! AND and OR evaluate their operands from the left, and one that may fail only for the rows that those before
-//! it do not decide. DataFusion evaluates both for whole batches, and makes conditions of CASE such operands
-//! while it simplifies. CASE with an operand is evaluated as it stands. So that is what such conditions become;
-//! in a filter, the others are there beside it as well, for what scans and joins make of them.
+//! AND and OR evaluate their operands from the left, and one that may fail only for the rows that those
+//! before it do not decide. DataFusion evaluates both for whole batches, and makes conditions of CASE such
+//! operands while it simplifies. CASE with an operand is evaluated as it stands. So that is what such
+//! conditions become; in a filter, the others are there beside it as well, for what scans and joins make of
+//! them.
 //!
 //! A division, a conversion that not every value has, and arithmetic that may overflow can fail. An equality
 //! of columns of two tables that can only overflow stays a key of their join.
@@ -141,8 +142,8 @@ fn need_guard(operands: &[Expr], schema: &DFSchema) -> Result<bool> {
     Ok(false)
 }
 
-/// Returns true for an operand that must stay where it is: a subquery is made a join, and so is a condition on
-/// columns of the query around; one with random values has one value.
+/// Returns true for an operand that must stay where it is: a subquery is made a join, and so is a condition
+/// on columns of the query around; one with random values has one value.
 fn is_fixed(expr: &Expr) -> bool {
     let is_query = |expr: &Expr| {
         matches!(

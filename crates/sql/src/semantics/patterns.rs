@@ -1,8 +1,8 @@
 //! Patterns of `LIKE … ESCAPE` and `SIMILAR TO`.
 //!
 //! DataFusion knows no escape character but the backslash, and takes the pattern of `SIMILAR TO` for a
-//! regular expression that may match a part of the text. So the patterns are rewritten: literals in the syntax
-//! tree, others by a function.
+//! regular expression that may match a part of the text. So the patterns are rewritten: literals in the
+//! syntax tree, others by a function.
 
 use std::iter::Peekable;
 use std::str::Chars;

@@ -1,6 +1,7 @@
 //! Comparisons of rows, `(a, b) = (c, d)`, as comparisons of their values, three-valued by column.
 //!
-//! Rows are equal if all values are, different if two values are, and ordered by the first values that differ.
+//! Rows are equal if all values are, different if two values are, and ordered by the first values that
+//! differ.
 //! `(a, b) IN (SELECT …)` compares calls of the function `row_value`, which unnesting takes apart.
 
 use std::ops::ControlFlow;

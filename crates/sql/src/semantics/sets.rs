@@ -2,8 +2,8 @@
 //!
 //! DataFusion makes semi and anti joins of them, with the types of the left side, and drops ALL. Here both
 //! sides get common types, as those of UNION do. With ALL a row that one side has `m` times and the other `n`
-//! times is in the result `min(m, n)` or `max(m - n, 0)` times: the copies of a row are numbered on each side,
-//! and the number becomes one more column to compare.
+//! times is in the result `min(m, n)` or `max(m - n, 0)` times: the copies of a row are numbered on each
+//! side, and the number becomes one more column to compare.
 
 use std::sync::Arc;
 

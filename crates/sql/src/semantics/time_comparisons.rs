@@ -1,9 +1,9 @@
 //! Comparisons of dates and timestamps of different units, with and without time zone, which are exact.
 //!
-//! DataFusion compares them in nanoseconds, in which 9999-12-31 has no place, and then takes a literal for one
-//! of the column's unit, without its fraction. Here a constant becomes one of the other side's type: the
-//! nearest value before or after it, as the operator requires. So indexes, zone maps and keys can be used. Two
-//! columns are compared in the finer unit, in which values out of range are before or after all others.
+//! DataFusion compares them in nanoseconds, in which 9999-12-31 has no place, and then takes a literal for
+//! one of the column's unit, without its fraction. Here a constant becomes one of the other side's type: the
+//! nearest value before or after it, as the operator requires. So indexes, zone maps and keys can be used.
+//! Two columns are compared in the finer unit, in which values out of range are before or after all others.
 
 use arrow_schema::{DataType, TimeUnit};
 use datafusion::common::tree_node::TreeNode;

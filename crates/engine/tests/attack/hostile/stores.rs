@@ -1,7 +1,7 @@
 //! Lies of stores: checkpoints, catalogs, branches, leaves, frames, records, and batches of transactions.
 //!
-//! What leads to a page, and checksums of what is changed, are made right, so that opening and reads get as
-//! far as the lie.
+//! Offsets that lead to a page, and checksums of what is changed, are made right, so that opening and reads
+//! get as far as the lie.
 
 use std::collections::BTreeMap;
 
