@@ -16,6 +16,8 @@ use halocline_pool::{Pool, PoolOptions};
 const KILLS: u64 = 8;
 /// Accounts of each kind.
 const ACCOUNTS: u64 = 40;
+/// Queries of each process that reads, each in a snapshot of its own.
+const QUERIES: usize = 8;
 /// The sum of all balances.
 const SUM: &str = "40000";
 const SUMS: &str = "SELECT (SELECT sum(balance) FROM k) + (SELECT sum(balance) FROM t) AS s";
@@ -64,10 +66,17 @@ fn await_generations(home: &Home, writer: &mut Child, count: u64) {
     }
 }
 
+/// Has a process ask for the sum several times, and returns it if all answers agree.
 fn sum(home: &Home, options: &[&str]) -> String {
-    let arguments = [&["sql", "p", SUMS, "--output", "csv"], options].concat();
+    let queries = [SUMS; QUERIES].join(";");
+    let arguments = [&["sql", "p", &queries, "--output", "csv"], options].concat();
     let answer = stdout(&home.ok(&arguments));
-    answer.lines().nth(1).unwrap().to_owned()
+    let sums: Vec<&str> = answer
+        .lines()
+        .filter(|line| !line.is_empty() && *line != "s")
+        .collect();
+    assert_eq!(sums, vec![sums[0]; QUERIES]);
+    sums[0].to_owned()
 }
 
 #[test]
