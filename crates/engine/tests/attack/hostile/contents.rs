@@ -86,8 +86,15 @@ pub(super) fn lie(draft: &mut Draft<'_>, rng: &mut SplitMix64) {
     seal::all(&mut draft.bytes, image);
 }
 
+/// Returns the number of headers of `width` bytes that a part says it has after its own header, as many as it
+/// has room for if an earlier change has made them more.
+fn headers(bytes: &[u8], count: u8, own: usize, width: usize) -> u64 {
+    let room = bytes.len().saturating_sub(own) / width;
+    u64::from(count).min(room as u64).max(1)
+}
+
 fn segment(bytes: &mut [u8], rng: &mut SplitMix64) -> String {
-    let columns = u64::from(bytes[28]);
+    let columns = headers(bytes, bytes[28], SEGMENT_HEADER, COLUMN_HEADER);
     let column = SEGMENT_HEADER + rng.below(columns) as usize * COLUMN_HEADER;
     match rng.below(9) {
         0..2 => "segment ".to_owned() + &lie_in(bytes, 0, &SEGMENT, rng),
@@ -108,13 +115,14 @@ fn segment(bytes: &mut [u8], rng: &mut SplitMix64) -> String {
             };
             let chunks = (end - first) / CHUNK_ENTRY;
             let chunk = first + rng.below(chunks.max(1) as u64) as usize * CHUNK_ENTRY;
+            let chunk = chunk.min(bytes.len() - CHUNK_ENTRY);
             "chunk ".to_owned() + &lie_in(bytes, chunk, &CHUNK, rng)
         }
     }
 }
 
 fn elf(bytes: &mut [u8], rng: &mut SplitMix64) -> String {
-    let dims = u64::from(bytes[12]);
+    let dims = headers(bytes, bytes[12], ELF_HEADER, ELF_DIMENSION);
     match rng.below(4) {
         0 => "index ".to_owned() + &lie_in(bytes, 0, &ELF, rng),
         1 => {
