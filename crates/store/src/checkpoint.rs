@@ -297,11 +297,13 @@ impl StoresState {
             dirty.iter().for_each(|slot| medium.flush(slot.0, 8));
         }
         merge.publish_leaves()?;
-        let catalog = write_catalog(&trees, freed, pages)?;
+        let catalog = write_catalog(&trees, freed, pages);
+        // Also if there is no room for the catalog: the next checkpoint uses slots again that the words of
+        // leaves have freed, and a crash must not leave the words before with these slots.
         if !injected(StoreFault::CheckpointFirst) {
             medium.fence()?;
         }
-        Ok((trees, catalog))
+        Ok((trees, catalog?))
     }
 
     /// Stores a checkpoint.

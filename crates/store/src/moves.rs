@@ -145,51 +145,20 @@ impl StoresState {
     ) -> Result<()> {
         let mut snapshots = self.snapshots();
         self.look_for_readers(committer, &mut snapshots);
-        let damaged = |damage: Damage| self.damaged(damage);
         let (mark, written) = (committer.log.mark(), committer.log.written());
         let (commit, before) = (committer.commit, copied.copies.len());
         // All copies share a frame, as far as they fit.
         committer.log.begin(commit, true);
-        let mut of_before: Option<Arc<StoreState>> = None;
-        for record in records.iter().filter(|record| !record.is_range()) {
-            let id = record.head.store.get();
-            of_before = of_before
-                .filter(|store| store.id == id)
-                .or_else(|| self.store_of(id));
-            let Some(store) = of_before.clone() else {
-                continue;
-            };
-            let key = record.key(self.medium());
-            let pointer = self
-                .pointer_of(&snapshots, &store, &key, record)
-                .map_err(damaged)?;
-            let Some((pointer, original)) = pointer else {
-                continue;
-            };
-            if matches!(&pointer, Pointer::Entry(_)) && self.is_over(&snapshots, &original) {
-                self.purge_key(committer, &store, &key, &original)
-                    .map_err(damaged)?;
-                copied.purged += 1;
-            } else if copied.originals.insert(original.offset) {
-                match self.copy(committer, &store, &key, &original) {
-                    Ok(copy) => copied.copies.push(CopiedRecord {
-                        store,
-                        key,
-                        original,
-                        copy,
-                    }),
-                    Err(error) => {
-                        copied.originals.remove(&original.offset);
-                        for copy in copied.copies.drain(before..) {
-                            copied.originals.remove(&copy.original.offset);
-                        }
-                        self.take_back(committer, mark)?;
-                        return Err(error);
-                    }
-                }
-            }
-        }
+        let appended = self.append_copies(committer, &snapshots, records, copied);
         drop(snapshots);
+        if let Err(error) = appended {
+            // They are not in the log, and no pointer may lead to them.
+            for copy in copied.copies.drain(before..) {
+                copied.originals.remove(&copy.original.offset);
+            }
+            self.take_back(committer, mark)?;
+            return Err(error);
+        }
         if copied.copies.len() == before {
             return Ok(());
         }
@@ -203,6 +172,49 @@ impl StoresState {
         } else {
             self.fence_copies(Some(committer), copied)
         }
+    }
+
+    /// Adds copies of those records that are needed to the batch that was begun.
+    fn append_copies(
+        &self,
+        committer: &mut Committer,
+        snapshots: &Snapshots,
+        records: &[RecordRef],
+        copied: &mut CopiedRecords,
+    ) -> Result<()> {
+        let damaged = |damage: Damage| self.damaged(damage);
+        let mut of_before: Option<Arc<StoreState>> = None;
+        for record in records.iter().filter(|record| !record.is_range()) {
+            let id = record.head.store.get();
+            of_before = of_before
+                .filter(|store| store.id == id)
+                .or_else(|| self.store_of(id));
+            let Some(store) = of_before.clone() else {
+                continue;
+            };
+            let key = record.key(self.medium());
+            let pointer = self
+                .pointer_of(snapshots, &store, &key, record)
+                .map_err(damaged)?;
+            let Some((pointer, original)) = pointer else {
+                continue;
+            };
+            if matches!(&pointer, Pointer::Entry(_)) && self.is_over(snapshots, &original) {
+                self.purge_key(committer, &store, &key, &original)
+                    .map_err(damaged)?;
+                copied.purged += 1;
+            } else if !copied.originals.contains(&original.offset) {
+                let copy = self.copy(committer, &store, &key, &original)?;
+                copied.originals.insert(original.offset);
+                copied.copies.push(CopiedRecord {
+                    store,
+                    key,
+                    original,
+                    copy,
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Makes the copies durable.

@@ -146,3 +146,37 @@ fn commits_do_not_wait_for_a_keeper_that_fails() {
     medium.store(leaf + 7, &byte);
     stores.checkpoint().unwrap();
 }
+
+/// The leaf of a key is damaged. Keys whose records are in the same segment, and were copied before that is
+/// found, keep their values.
+#[test]
+fn damage_amid_copies_affects_no_other_key() {
+    let medium = Arc::new(Dram::new(0).unwrap());
+    let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
+    let stores = Stores::open_with(&pool, options(&Arc::default())).unwrap();
+    let (first, second) = (stores.store("first").unwrap(), stores.store("second").unwrap());
+    let segment = stores.handle.state.committer().log.position().segment;
+    first.put("a", "1").unwrap();
+    second.put("b", "2").unwrap();
+    // The log goes on in other segments.
+    for _ in 0..20 {
+        first.put("filler", vec![0; 10_000]).unwrap();
+    }
+    stores.checkpoint().unwrap();
+    let leaf = second
+        .state
+        .read()
+        .tree
+        .leaf_of(&stores.handle.state.pages(), None);
+    let leaf = leaf.unwrap().unwrap().leaf;
+    drop((first, second, stores));
+    let mut byte = [0];
+    medium.load(leaf + 7, &mut byte);
+    medium.store(leaf + 7, &[byte[0] ^ 1]);
+    let stores = Stores::open_with(&pool, options(&Arc::default())).unwrap();
+    let first = stores.store("first").unwrap();
+    let emptied = stores.handle.state.empty_segments(&[segment]);
+    assert!(matches!(emptied, Err(StoreError::Damaged { .. })));
+    first.put("c", "3").unwrap();
+    assert_eq!(first.get("a").unwrap().unwrap(), b"1");
+}
