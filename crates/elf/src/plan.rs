@@ -55,7 +55,6 @@ impl Test {
     pub(crate) fn new(predicate: &CodePredicate, max: u64) -> Option<Self> {
         match predicate {
             CodePredicate::Any => Some(Self::Any),
-            CodePredicate::Equal(code) => Self::between(*code, *code, max),
             CodePredicate::Range { lo, hi } => Self::between(*lo, *hi, max),
             CodePredicate::Set(codes) => {
                 let mut codes: Vec<u64> = codes.iter().copied().filter(|&code| code <= max).collect();
