@@ -5,7 +5,7 @@ use arrow_schema::FieldRef;
 use halocline_columns::CodePredicate;
 use halocline_elf::{Query, TableIndex};
 
-use crate::filter::{ColumnCondition, both};
+use crate::filter::ColumnCondition;
 
 /// A selection: its conditions, each with the field of its column.
 #[derive(Debug, Clone)]
@@ -26,11 +26,8 @@ impl IndexSelection {
                 continue;
             };
             let space = index.segments()[segment].space(dimension);
-            let merged = condition
-                .translate(field, space)
-                .and_then(|codes| both(&predicates[dimension], &codes, space.max_code()));
-            if let Some(merged) = merged {
-                predicates[dimension] = merged;
+            if let Some(codes) = condition.translate(field, space) {
+                predicates[dimension] = predicates[dimension].and(&codes);
             }
         }
         predicates

@@ -135,7 +135,7 @@ impl<B: Bytes> Elf<B> {
             Layout::Packed => Ok(()),
             Layout::Published => {
                 let equal: Vec<CodePredicate> =
-                    point.iter().map(|&code| CodePredicate::Equal(code)).collect();
+                    point.iter().map(|&code| CodePredicate::equal(code)).collect();
                 let plan = Plan::new(&equal, &self.durable.geometry)?;
                 let lists = self.lists_in(&self.durable, None);
                 match plan.and_then(|plan| lists.translate(&plan)) {

@@ -53,28 +53,34 @@ impl Set {
 impl Test {
     /// Returns the test; `None` if no code up to `max` matches.
     pub(crate) fn new(predicate: &CodePredicate, max: u64) -> Option<Self> {
-        let between = |lo: u64, hi: u64| {
-            let hi = hi.min(max);
-            match (lo, hi) {
-                (lo, hi) if lo > hi => None,
-                (0, hi) if hi == max => Some(Self::Any),
-                (lo, hi) => Some(Self::Range(CodeRange { lo, span: hi - lo })),
-            }
-        };
         match predicate {
             CodePredicate::Any => Some(Self::Any),
-            CodePredicate::Equal(code) => between(*code, *code),
-            CodePredicate::Range { lo, hi } => between(*lo, *hi),
+            CodePredicate::Range { lo, hi } => Self::between(*lo, *hi, max),
             CodePredicate::Set(codes) => {
                 let mut codes: Vec<u64> = codes.iter().copied().filter(|&code| code <= max).collect();
                 codes.sort_unstable();
                 codes.dedup();
-                match (codes.first(), codes.last()) {
-                    (Some(&lo), Some(&hi)) if hi - lo == codes.len() as u64 - 1 => between(lo, hi),
-                    _ => Set::new(codes).map(|set| Self::Set(Box::new(set))),
-                }
+                Self::one_of(codes, max)
             }
             CodePredicate::Nothing => None,
+        }
+    }
+
+    /// Returns the test for one of `codes`, which are sorted, distinct and at most `max`; `None` if there are
+    /// none.
+    pub(crate) fn one_of(codes: Vec<u64>, max: u64) -> Option<Self> {
+        match (codes.first(), codes.last()) {
+            (Some(&lo), Some(&hi)) if hi - lo == codes.len() as u64 - 1 => Self::between(lo, hi, max),
+            _ => Set::new(codes).map(|set| Self::Set(Box::new(set))),
+        }
+    }
+
+    fn between(lo: u64, hi: u64, max: u64) -> Option<Self> {
+        let hi = hi.min(max);
+        match (lo, hi) {
+            (lo, hi) if lo > hi => None,
+            (0, hi) if hi == max => Some(Self::Any),
+            (lo, hi) => Some(Self::Range(CodeRange { lo, span: hi - lo })),
         }
     }
 }

@@ -93,7 +93,7 @@ impl Workload {
                     let one = rng.random_range(0..data.dims - 2);
                     let some = |dim| {
                         if dim == one || dim == data.dims - 1 {
-                            CodePredicate::Equal(code(dim))
+                            CodePredicate::equal(code(dim))
                         } else {
                             CodePredicate::Any
                         }

@@ -35,8 +35,8 @@ fn predicate(kind: u8, a: u64, b: u64, max: u64, code: u64) -> CodePredicate {
     let upto = |x: u64| if max == u64::MAX { x } else { x % (max + 1) };
     match kind % 12 {
         0..=3 => CodePredicate::Any,
-        4 => CodePredicate::Equal(code),
-        5 => CodePredicate::Equal(upto(a)),
+        4 => CodePredicate::equal(code),
+        5 => CodePredicate::equal(upto(a)),
         6 => CodePredicate::Range {
             lo: code,
             hi: code.saturating_add(max / 8),
@@ -112,7 +112,7 @@ proptest! {
             let mut matches = Matches::new();
             elf.exact_batch(&points, &mut matches).unwrap();
             for (i, point) in points.chunks(data.dims).enumerate() {
-                let predicates: Vec<CodePredicate> = point.iter().map(|&code| CodePredicate::Equal(code)).collect();
+                let predicates: Vec<CodePredicate> = point.iter().map(|&code| CodePredicate::equal(code)).collect();
                 let expected = answer(&data, &predicates);
                 let found: Vec<u32> = elf.exact(point).unwrap().collect();
                 prop_assert_eq!(&found, &expected, "{}: {:?}", &what, point);
@@ -250,7 +250,7 @@ fn estimates_come_close_to_the_count() {
         let any = || vec![CodePredicate::Any; 6];
         let mut cases = vec![any(), any(), any(), any(), any()];
         cases[1][0] = CodePredicate::Range { lo: 3, hi: 7 };
-        cases[2][1] = CodePredicate::Equal(code);
+        cases[2][1] = CodePredicate::equal(code);
         cases[3][0] = CodePredicate::Range { lo: 10, hi: 30 };
         cases[3][1] = CodePredicate::Set(vec![1, 5, 9, 70]);
         cases[3][4] = CodePredicate::Range { lo: 0, hi: 49 };

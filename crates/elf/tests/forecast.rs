@@ -182,7 +182,7 @@ fn random_predicates(data: &Data, rng: &mut StdRng) -> Vec<CodePredicate> {
         let code = data.code(rng.random_range(0..data.rows), dim);
         match rng.random_range(0..4) {
             0 => CodePredicate::Any,
-            1 => CodePredicate::Equal(code),
+            1 => CodePredicate::equal(code),
             2 => CodePredicate::range(code, code.saturating_add(data.max[dim] / 5)),
             _ => CodePredicate::range(code, data.max[dim]),
         }

@@ -100,7 +100,7 @@ fn only_the_lists_of_a_selection_are_read() {
     }
     // One of 500 codes of the second dimension: some lists below each code of the first.
     let mut predicates = vec![CodePredicate::Any; MAX.len()];
-    predicates[1] = CodePredicate::Equal(data.code(0, 1));
+    predicates[1] = CodePredicate::equal(data.code(0, 1));
     let selection = elf.select(&predicates).unwrap().with_read_ahead(true);
     assert!(selection.count().unwrap() > 0);
     let bytes = elf.bytes().as_slice();

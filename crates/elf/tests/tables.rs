@@ -150,7 +150,7 @@ fn indexes_answer_like_the_rows_and_survive_reopening() {
                     .iter()
                     .zip(segment.spaces())
                     .map(|(codes, space)| match rng.random_range(0..5) {
-                        0 => CodePredicate::Equal(codes[row]),
+                        0 => CodePredicate::equal(codes[row]),
                         1 => {
                             CodePredicate::range(codes[row].saturating_sub(space.max_code() / 4), codes[row])
                         }

@@ -14,7 +14,7 @@ fn table() -> Data {
 fn selections() -> Vec<Vec<CodePredicate>> {
     let window = |a: CodePredicate, b, c, d| vec![a, b, c, d];
     let any = || CodePredicate::Any;
-    let point = CodePredicate::Equal;
+    let point = CodePredicate::equal;
     vec![
         window(any(), any(), any(), point(17)),
         window(point(1), any(), any(), any()),

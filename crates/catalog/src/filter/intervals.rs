@@ -37,7 +37,6 @@ impl Intervals {
     pub(super) fn matching(predicate: &CodePredicate, max_code: u64) -> Self {
         match predicate {
             CodePredicate::Any => Self::range(0, max_code),
-            CodePredicate::Equal(code) => Self::range(*code, *code),
             CodePredicate::Range { lo, hi } => Self::range(*lo, *hi),
             CodePredicate::Set(codes) => Self::codes(codes.iter().copied()),
             CodePredicate::Nothing => Self::empty(),
@@ -119,13 +118,6 @@ impl Intervals {
             }
         }
     }
-}
-
-/// Intersects two predicates over codes up to `max_code`. `None` only if the result has too many ranges.
-pub fn both(left: &CodePredicate, right: &CodePredicate, max_code: u64) -> Option<CodePredicate> {
-    Intervals::matching(left, max_code)
-        .intersect(&Intervals::matching(right, max_code))
-        .to_predicate(max_code)
 }
 
 #[cfg(test)]

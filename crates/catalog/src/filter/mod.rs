@@ -24,7 +24,6 @@ use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::logical_expr::Expr;
 use halocline_columns::{CodePredicate, CodeSpace, StringPredicate};
 
-pub use intervals::both;
 pub use physical::{PossibleCodes, possible_codes};
 
 use codes::CodeDomain;

@@ -46,7 +46,6 @@ impl ChunkPredicate {
             _ if only_nulls => Self::Nothing,
             CodePredicate::Any => Self::All,
             CodePredicate::Nothing => Self::Nothing,
-            CodePredicate::Equal(code) => Self::within(*code, *code, shift, zone),
             CodePredicate::Range { lo, hi } => Self::within(*lo, *hi, shift, zone),
             CodePredicate::Set(codes) => {
                 let from = codes.partition_point(|&code| code < zone.0);
@@ -287,7 +286,7 @@ mod tests {
             let predicate = match kind {
                 0 => CodePredicate::Any,
                 1 => CodePredicate::Nothing,
-                2 => CodePredicate::Equal(lo),
+                2 => CodePredicate::equal(lo),
                 3 => CodePredicate::range(lo, hi),
                 4 => CodePredicate::range(0, hi),
                 _ => set,

@@ -7,8 +7,6 @@ pub enum CodePredicate {
     /// Every row, NULLs included.
     #[default]
     Any,
-    /// Rows with exactly this code.
-    Equal(u64),
     /// Rows whose code lies in `lo..=hi`.
     Range {
         /// Smallest matching code.
@@ -23,13 +21,17 @@ pub enum CodePredicate {
 }
 
 impl CodePredicate {
-    /// Creates the condition `lo <= code <= hi` in its simplest form ([`Nothing`](Self::Nothing) if
-    /// `lo > hi`).
+    /// Creates the condition that the code is `code`: a range of one.
+    pub fn equal(code: u64) -> Self {
+        Self::Range { lo: code, hi: code }
+    }
+
+    /// Creates the condition `lo <= code <= hi` ([`Nothing`](Self::Nothing) if `lo > hi`).
     pub fn range(lo: u64, hi: u64) -> Self {
-        match lo.cmp(&hi) {
-            std::cmp::Ordering::Less => Self::Range { lo, hi },
-            std::cmp::Ordering::Equal => Self::Equal(lo),
-            std::cmp::Ordering::Greater => Self::Nothing,
+        if lo <= hi {
+            Self::Range { lo, hi }
+        } else {
+            Self::Nothing
         }
     }
 
@@ -48,7 +50,6 @@ impl CodePredicate {
     pub fn matches(&self, code: u64) -> bool {
         match self {
             Self::Any => true,
-            Self::Equal(wanted) => code == *wanted,
             Self::Range { lo, hi } => (*lo..=*hi).contains(&code),
             Self::Set(codes) => codes.binary_search(&code).is_ok(),
             Self::Nothing => false,
@@ -60,10 +61,24 @@ impl CodePredicate {
     pub fn bounds(&self) -> Option<(u64, u64)> {
         match self {
             Self::Any => Some((0, u64::MAX)),
-            Self::Equal(code) => Some((*code, *code)),
             Self::Range { lo, hi } => (lo <= hi).then_some((*lo, *hi)),
             Self::Set(codes) => Some((*codes.first()?, *codes.last()?)),
             Self::Nothing => None,
+        }
+    }
+
+    /// Returns the condition that both hold, in its simplest form if theirs are. O(1), O(n log n) for sets.
+    pub fn and(&self, other: &Self) -> Self {
+        match (self, other) {
+            (Self::Any, test) | (test, Self::Any) => test.clone(),
+            (Self::Set(codes), test) | (test, Self::Set(codes)) => {
+                let common = codes.iter().copied().filter(|code| test.matches(*code));
+                Self::set(common.collect())
+            }
+            _ => match (self.bounds(), other.bounds()) {
+                (Some((a, b)), Some((c, d))) => Self::range(a.max(c), b.min(d)),
+                _ => Self::Nothing,
+            },
         }
     }
 }
@@ -75,7 +90,7 @@ mod tests {
     #[test]
     fn sets_and_ranges_take_their_simplest_form() {
         assert_eq!(CodePredicate::set(vec![]), CodePredicate::Nothing);
-        assert_eq!(CodePredicate::set(vec![7, 7]), CodePredicate::Equal(7));
+        assert_eq!(CodePredicate::set(vec![7, 7]), CodePredicate::equal(7));
         assert_eq!(
             CodePredicate::set(vec![5, 4, 6]),
             CodePredicate::Range { lo: 4, hi: 6 }
@@ -88,5 +103,31 @@ mod tests {
         assert_eq!(CodePredicate::range(3, 2), CodePredicate::Nothing);
         assert!(CodePredicate::Set(vec![4, 9]).matches(9));
         assert!(!CodePredicate::Set(vec![4, 9]).matches(5));
+    }
+
+    #[test]
+    fn conjunctions_match_what_both_match() {
+        let predicates = [
+            CodePredicate::Any,
+            CodePredicate::equal(4),
+            CodePredicate::range(2, 6),
+            CodePredicate::range(5, u64::MAX),
+            CodePredicate::set(vec![1, 4, 5, 9]),
+            CodePredicate::set(vec![0, 4, 8]),
+            CodePredicate::Nothing,
+        ];
+        for left in &predicates {
+            for right in &predicates {
+                let both = left.and(right);
+                for code in (0..12).chain([u64::MAX]) {
+                    let expected = left.matches(code) && right.matches(code);
+                    assert_eq!(both.matches(code), expected, "{left:?} and {right:?} at {code}");
+                }
+            }
+        }
+        let set = CodePredicate::set(vec![1, 4, 5, 9]);
+        assert_eq!(set.and(&CodePredicate::range(4, 8)), CodePredicate::range(4, 5));
+        assert_eq!(set.and(&CodePredicate::range(6, 8)), CodePredicate::Nothing);
+        assert_eq!(set.and(&CodePredicate::Any), set);
     }
 }

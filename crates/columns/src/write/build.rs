@@ -78,13 +78,9 @@ impl CodeSpace {
     pub fn set(&self, values: &dyn Array) -> Result<CodePredicate> {
         let mut codes = Vec::with_capacity(values.len());
         for keys in self.intervals(values)?.into_iter().flatten() {
-            match self.between(keys.lo, keys.hi) {
-                CodePredicate::Equal(code) => codes.push(code),
-                // Two float zeros.
-                CodePredicate::Range { lo, hi } => codes.extend(lo..=hi),
-                // All values of the column: one, or two float zeros.
-                CodePredicate::Any => codes.extend(0..=self.max_code()),
-                CodePredicate::Set(_) | CodePredicate::Nothing => {}
+            if let Some((lo, hi)) = self.codes_between(keys.lo, keys.hi) {
+                // One code, or those of two float zeros.
+                codes.extend(lo..=hi);
             }
         }
         Ok(CodePredicate::set(codes))
@@ -93,7 +89,7 @@ impl CodeSpace {
     /// Returns the condition for rows that are NULL.
     pub fn is_null(&self) -> CodePredicate {
         self.null_code()
-            .map_or(CodePredicate::Nothing, CodePredicate::Equal)
+            .map_or(CodePredicate::Nothing, CodePredicate::equal)
     }
 
     /// Returns the condition for rows that are not NULL.
@@ -121,19 +117,19 @@ impl CodeSpace {
 
     /// Returns the condition for rows whose key lies in `lo..=hi`, clamped to the column's own keys.
     fn between(&self, lo: i128, hi: i128) -> CodePredicate {
-        let Some((min, max)) = self.keys() else {
-            return CodePredicate::Nothing;
-        };
+        match self.codes_between(lo, hi) {
+            Some((0, hi)) if hi == self.max_code() => CodePredicate::Any,
+            Some((lo, hi)) => CodePredicate::range(lo, hi),
+            None => CodePredicate::Nothing,
+        }
+    }
+
+    /// Returns the first and the last code of the column's own keys in `lo..=hi`; `None` if there are none.
+    fn codes_between(&self, lo: i128, hi: i128) -> Option<(u64, u64)> {
+        let (min, max) = self.keys()?;
         let (lo, hi) = (lo.max(i128::from(min)), hi.min(i128::from(max)));
-        if lo > hi {
-            return CodePredicate::Nothing;
-        }
-        // Both lie within u64 now.
-        let (lo, hi) = (lo as u64, hi as u64);
-        if (lo, hi) == (min, max) && !self.has_null() {
-            return CodePredicate::Any;
-        }
-        CodePredicate::range(self.code(lo), self.code(hi))
+        // Clamped to keys, both lie within u64.
+        (lo <= hi).then(|| (self.code(lo as u64), self.code(hi as u64)))
     }
 
     fn interval(&self, value: &dyn Array) -> Result<Option<Interval>> {
@@ -211,8 +207,8 @@ impl CodeSpace {
         match predicate {
             CodePredicate::Any => "any".into(),
             CodePredicate::Nothing => "nothing".into(),
-            CodePredicate::Equal(code) if Some(*code) == self.null_code() => "is null".into(),
-            CodePredicate::Equal(code) => format!("= {}", value(*code)),
+            CodePredicate::Range { lo, hi } if lo == hi && Some(*lo) == self.null_code() => "is null".into(),
+            CodePredicate::Range { lo, hi } if lo == hi => format!("= {}", value(*lo)),
             CodePredicate::Range { lo, hi } => match (*lo <= first, *hi >= max) {
                 (true, true) if *lo < first => "any".into(),
                 (true, true) => "is not null".into(),

@@ -46,7 +46,7 @@ fn read_everything(table: &Table, expected: &arrow_array::RecordBatch, seed: u64
                 }
                 let middle = space.max_code() / 2;
                 for predicate in [
-                    CodePredicate::Equal(middle),
+                    CodePredicate::equal(middle),
                     CodePredicate::range(1, middle),
                     CodePredicate::set((0..middle.min(9)).map(|i| i * 2).collect()),
                     space.is_not_null(),

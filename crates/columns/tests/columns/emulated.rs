@@ -133,7 +133,7 @@ fn without_a_device_the_answers_are_the_same() {
         (0, CodePredicate::range(5_000, 600_000)),
         (
             2,
-            CodePredicate::Equal(plain.segments()[0].column(2).zone(0).expect("codes").1),
+            CodePredicate::equal(plain.segments()[0].column(2).zone(0).expect("codes").1),
         ),
     ];
     let selected = |segment: &Segment| segment.select(&conditions, 70..250_000).expect("undamaged");

@@ -178,7 +178,7 @@ fn check_column(segment: &Segment, index: usize, values: &Int64Array, rng: &mut 
         }
         let equal = |code: u64| {
             reader
-                .may_match(chunk, &CodePredicate::Equal(code))
+                .may_match(chunk, &CodePredicate::equal(code))
                 .expect("sound")
         };
         assert!(codes.iter().all(|&code| equal(code)));
@@ -190,7 +190,7 @@ fn predicates(codes: &[u64], rng: &mut SplitMix64) -> Vec<CodePredicate> {
     let mut pick = || codes[rng.below(codes.len() as u64) as usize];
     let (a, b) = (pick(), pick());
     vec![
-        CodePredicate::Equal(a),
+        CodePredicate::equal(a),
         CodePredicate::range(a.min(b), a.max(b)),
         CodePredicate::range(a.min(b) + 1, (a.max(b) + 1).max(1)),
         CodePredicate::range(0, a),
@@ -458,7 +458,7 @@ fn selected_rows_come_back_from_their_serialized_form() {
         let mut codes = Vec::new();
         segment.column(0).read_codes(3..4, &mut codes).expect("sound");
         let rows = segment
-            .select(&[(0, CodePredicate::Equal(codes[0]))], 0..65_536)
+            .select(&[(0, CodePredicate::equal(codes[0]))], 0..65_536)
             .expect("sound");
         let expected: RoaringBitmap = (0..found as u32).map(|row| row * 15 + 3).collect();
         assert_eq!(rows, expected, "{found} rows");

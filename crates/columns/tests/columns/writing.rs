@@ -88,7 +88,7 @@ fn other_types_are_refused_and_dictionaries_unpacked() {
     let (mut codes, b) = (Vec::new(), packed.slice(0, 1));
     space.encode(&packed, &mut codes).expect("own values");
     assert_eq!(codes, [2, 0, 1, 2]);
-    assert_eq!(space.equal(&b).expect("a string"), CodePredicate::Equal(2));
+    assert_eq!(space.equal(&b).expect("a string"), CodePredicate::equal(2));
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn null_beside_all_of_64_bits_has_no_codes_but_reads() {
     let segment = &table.segments()[0];
     assert!(segment.column(0).code_space().is_none());
     let error = segment
-        .count(&[(0, CodePredicate::Equal(0))], 0..4)
+        .count(&[(0, CodePredicate::equal(0))], 0..4)
         .expect_err("no codes");
     assert!(matches!(error, ColumnsError::NoCodes { .. }));
     assert_same(&segment.column(0).scan(0..4).expect("sound"), &values);

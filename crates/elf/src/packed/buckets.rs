@@ -62,7 +62,6 @@ impl Buckets {
         let of = |code: u64| code >> self.shift;
         let buckets = match &predicates[self.depth] {
             CodePredicate::Any => CodePredicate::Any,
-            CodePredicate::Equal(code) => CodePredicate::Equal(of(*code)),
             CodePredicate::Range { lo, hi } => CodePredicate::Range {
                 lo: of(*lo),
                 hi: of(*hi),

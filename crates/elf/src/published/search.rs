@@ -9,7 +9,7 @@ use crate::published::hashed::entries;
 use crate::published::{ENTRY, LAST, MONO};
 use crate::tids::Tids;
 use crate::view::View;
-use crate::{CodePredicate, ElfError, Result};
+use crate::{ElfError, Result};
 use halocline_media::Bytes;
 
 /// The lists of an open index.
@@ -71,8 +71,9 @@ impl<'a, B: Bytes> PublishedTree<'a, B> {
                 Test::Range(between) => self.ranked(ranks, *between).map(Test::Range),
                 Test::Set(set) if ranks.len > 0 => {
                     let ranked = set.codes.iter().map(|&code| self.rank(ranks, code));
+                    // A bisection places distinct codes in their order, also in a damaged array.
                     let ranked = ranked.filter_map(|(rank, exact)| exact.then_some(rank)).collect();
-                    Test::new(&CodePredicate::Set(ranked), ranks.len - 1)
+                    Test::one_of(ranked, ranks.len - 1)
                 }
                 Test::Set(set) => Some(Test::Set(set.clone())),
             });

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::logical_expr::Expr;
-use halocline_catalog::filter::{ColumnCondition, both, unqualified};
+use halocline_catalog::filter::{ColumnCondition, unqualified};
 use halocline_catalog::selections::IndexSelection;
 use halocline_catalog::{OpenIndex, OpenTable};
 use halocline_columns::{CodePredicate, CodeSpace, Segment, StringPredicate};
@@ -164,19 +164,11 @@ impl Filters {
             let Some(dimension) = index.columns().iter().position(|c| *c == condition.column) else {
                 continue;
             };
-            let merged: Option<PerSegment> = (0..segments)
-                .map(|segment| {
-                    let max = dimension_space(index, segment, dimension).max_code();
-                    both(&predicates[segment][dimension], &codes[segment], max)
-                })
-                .collect();
-            if let Some(merged) = merged {
-                for (segment, predicate) in merged.into_iter().enumerate() {
-                    predicates[segment][dimension] = predicate;
-                }
-                answered[at] = true;
-                constrained[dimension] = true;
+            for (predicates, codes) in predicates.iter_mut().zip(codes) {
+                predicates[dimension] = predicates[dimension].and(codes);
             }
+            answered[at] = true;
+            constrained[dimension] = true;
         }
         IndexPushdown {
             predicates,

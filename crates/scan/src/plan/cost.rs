@@ -1,7 +1,6 @@
 //! Inputs of the cost model about a segment and an index: selectivities of predicates, rows that
 //! zone maps leave, and bits of codes. The formulas are in [`halocline_costs::access`].
 
-use halocline_catalog::filter::both;
 use halocline_columns::{BLOCK_ROWS, CodePredicate, CodeSpace, Segment, StringPredicate};
 use halocline_costs::access::index::SegmentSelection;
 use halocline_costs::access::scan::{self, ComparedColumn, ScannedChunks};
@@ -26,7 +25,7 @@ pub(super) fn selectivity(predicate: &CodePredicate, space: &CodeSpace) -> f64 {
     let values = space.distinct_estimate() + u64::from(space.has_null());
     match predicate {
         CodePredicate::Any => 1.0,
-        CodePredicate::Equal(_) => codes::equal(values),
+        CodePredicate::Range { lo, hi } if lo == hi => codes::equal(values),
         CodePredicate::Range { lo, hi } => codes::range(*lo, *hi, space.max_code(), values),
         CodePredicate::Set(members) => codes::set(members.len(), values),
         CodePredicate::Nothing => 0.0,
@@ -43,9 +42,7 @@ fn column_shares(segment: &Segment, predicates: &[(usize, CodePredicate)]) -> Ve
             return None;
         }
         let rest = predicates[at + 1..].iter().filter(same);
-        let merged = rest.fold(first.clone(), |merged, (_, predicate)| {
-            both(&merged, predicate, space.max_code()).unwrap_or(merged)
-        });
+        let merged = rest.fold(first.clone(), |merged, (_, predicate)| merged.and(predicate));
         Some((*column, selectivity(&merged, space)))
     };
     predicates.iter().enumerate().filter_map(of_column).collect()

@@ -8,7 +8,6 @@ use datafusion::common::Column;
 use datafusion::logical_expr::Expr;
 use halocline_catalog::OpenTable;
 use halocline_catalog::estimate::of_statistics;
-use halocline_catalog::filter::both;
 use halocline_catalog::settings::FeatureMode;
 use halocline_columns::CodePredicate;
 use halocline_costs::cardinality::{ColumnEstimate, PlanEstimate};
@@ -168,7 +167,7 @@ fn share_of_codes(open: &OpenTable, column: usize, predicates: &[Vec<&CodePredic
         };
         let mut merged = CodePredicate::Any;
         for predicate in predicates.iter().filter_map(|segments| segments.get(number)) {
-            merged = both(&merged, predicate, space.max_code()).unwrap_or(merged);
+            merged = merged.and(predicate);
         }
         left += rows * cost::selectivity(&merged, space);
     }

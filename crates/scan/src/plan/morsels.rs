@@ -195,8 +195,7 @@ pub(super) fn split(
     max_codes: &[u64],
     parts: usize,
 ) -> Vec<Vec<CodePredicate>> {
-    let splits =
-        |predicate: &CodePredicate| !matches!(predicate, CodePredicate::Equal(_) | CodePredicate::Nothing);
+    let splits = |predicate: &CodePredicate| predicate.bounds().is_some_and(|(lo, hi)| lo < hi);
     let Some(dimension) = predicates.iter().position(splits).filter(|_| parts > 1) else {
         return vec![predicates.to_vec()];
     };
@@ -222,7 +221,7 @@ pub(super) fn split(
                 .map(|part| with(CodePredicate::set(part.to_vec())))
                 .collect()
         }
-        CodePredicate::Equal(_) | CodePredicate::Nothing => vec![predicates.to_vec()],
+        CodePredicate::Nothing => vec![predicates.to_vec()],
     }
 }
 
@@ -233,10 +232,10 @@ mod tests {
     #[test]
     fn parts_select_the_same_once() {
         let cases = [
-            vec![CodePredicate::Equal(3), CodePredicate::Range { lo: 5, hi: 27 }],
-            vec![CodePredicate::Any, CodePredicate::Equal(1)],
+            vec![CodePredicate::equal(3), CodePredicate::Range { lo: 5, hi: 27 }],
+            vec![CodePredicate::Any, CodePredicate::equal(1)],
             vec![CodePredicate::Set(vec![1, 4, 9, 16, 25]), CodePredicate::Any],
-            vec![CodePredicate::Equal(3), CodePredicate::Equal(4)],
+            vec![CodePredicate::equal(3), CodePredicate::equal(4)],
             vec![CodePredicate::Nothing, CodePredicate::Any],
         ];
         for predicates in cases {

@@ -1,7 +1,6 @@
 //! The costs of access paths that may not exist, by the model that chooses among those that do.
 
 use halocline_catalog::OpenTable;
-use halocline_catalog::filter::both;
 use halocline_columns::CodePredicate;
 use halocline_costs::access::index::{self, SegmentSelection};
 use halocline_sql::EngineError;
@@ -85,7 +84,7 @@ pub fn column_share(
     for condition in conditions {
         let (_, translation) = &filters.conditions[*condition];
         if let Some(ScanPredicate::Codes(codes)) = translation.scan.as_ref().and_then(|scan| scan.get(at)) {
-            merged = both(&merged, codes, space.max_code()).unwrap_or(merged);
+            merged = merged.and(codes);
         }
     }
     Some(cost::selectivity(&merged, space))

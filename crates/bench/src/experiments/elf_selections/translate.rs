@@ -49,8 +49,10 @@ pub(super) fn encode(codes: &CodeSpace, condition: &Condition) -> Result<CodePre
             let mut set = Vec::new();
             for literal in literals {
                 // Anything else means that no row has this value.
-                if let CodePredicate::Equal(code) = codes.equal(&array(literal)?)? {
-                    set.push(code);
+                if let CodePredicate::Range { lo, hi } = codes.equal(&array(literal)?)?
+                    && lo == hi
+                {
+                    set.push(lo);
                 }
             }
             set.sort_unstable();

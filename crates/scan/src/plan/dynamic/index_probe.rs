@@ -3,12 +3,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use halocline_catalog::filter::both;
 use halocline_columns::CodePredicate;
 use halocline_elf::TableIndex;
 use roaring::RoaringBitmap;
 
-use crate::plan::conditions::dimension_space;
 use crate::plan::cost;
 use crate::plan::spec::ScanSpec;
 
@@ -83,13 +81,8 @@ fn predicates(
     let mut predicates = vec![CodePredicate::Any; index.columns().len()];
     let mut any = false;
     for (column, predicate) in kernels {
-        let Some(dimension) = index.columns().iter().position(|other| other == column) else {
-            continue;
-        };
-        let max = dimension_space(index, number, dimension).max_code();
-        // Predicates that together have too many ranges are tested on the rows.
-        if let Some(merged) = both(&predicates[dimension], predicate, max) {
-            predicates[dimension] = merged;
+        if let Some(dimension) = index.columns().iter().position(|other| other == column) {
+            predicates[dimension] = predicates[dimension].and(predicate);
             any = true;
         }
     }

@@ -80,7 +80,11 @@ impl SegmentFilter {
                 .map(|(_, values)| &values[..]);
             let exact = possible.are_exact;
             // Bounds that say all about the predicate say little about the keys.
-            let is_wide = matches!(possible.codes, CodePredicate::Range { .. } | CodePredicate::Any);
+            let is_wide = match possible.codes {
+                CodePredicate::Any => true,
+                CodePredicate::Range { lo, hi } => lo < hi,
+                CodePredicate::Set(_) | CodePredicate::Nothing => false,
+            };
             let added = (!exact || is_wide) && filter.add_keys(values, segment, (column, space));
             if added && !exact {
                 // Of a key of several columns, each is tested, and then all together.
