@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use futures::future::BoxFuture;
+use halocline_catalog::Catalog;
 use halocline_catalog::context::EngineContext;
 use halocline_import::{ImportOptions, ImportProgress, ImportReport};
 use halocline_keyed::{KeyedTable, KeyedTables};
@@ -28,16 +29,17 @@ use crate::session::DatabaseSession;
 /// All tables with a primary key, and one of them.
 pub(super) type FoundTable = (Arc<KeyedTables>, Arc<KeyedTable>);
 
-/// Returns the tables with a primary key and the one of this name; `None` if it is no such table.
+/// Returns the tables with a primary key and the one of this name; `None` if it is no such table. `catalog`
+/// has the tables of the other kind.
 ///
 /// # Errors
-/// The pool cannot be read; the stores cannot be opened and there is no other table of this name.
+/// The stores cannot be opened and there is no other table of this name.
 fn look_up_keyed(
-    session: &DatabaseSession,
-    engine: &Arc<EngineContext>,
+    catalog: &Catalog,
+    engine: &EngineContext,
     name: &str,
 ) -> Result<Option<FoundTable>, EngineError> {
-    if session.peek(engine)?.has_table(name) {
+    if catalog.has_table(name) {
         return Ok(None);
     }
     let look_up = || -> Result<_, EngineError> {
@@ -68,17 +70,12 @@ impl TableKind for KeyedTableKind {
         engine: &Arc<EngineContext>,
         name: &str,
     ) -> Result<Option<Box<dyn TargetTable>>, EngineError> {
-        let found = look_up_keyed(session, engine, name)?;
+        let found = look_up_keyed(&session.peek(engine)?, engine, name)?;
         Ok(found.map(|found| -> Box<dyn TargetTable> { Box::new(OpenKeyedTable(found)) }))
     }
 
-    fn has(
-        &self,
-        session: &DatabaseSession,
-        engine: &Arc<EngineContext>,
-        name: &str,
-    ) -> Result<bool, EngineError> {
-        Ok(look_up_keyed(session, engine, name)?.is_some())
+    fn has(&self, catalog: &Catalog, engine: &EngineContext, name: &str) -> Result<bool, EngineError> {
+        Ok(look_up_keyed(catalog, engine, name)?.is_some())
     }
 
     fn open_for_writing(

@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use arrow_array::RecordBatch;
 use datafusion::sql::sqlparser::ast::Query;
 use futures::future::BoxFuture;
+use halocline_catalog::Catalog;
 use halocline_catalog::context::EngineContext;
 use halocline_catalog::transaction::Transaction;
 use halocline_import::{ImportOptions, ImportProgress, ImportReport};
@@ -51,13 +52,8 @@ impl TableKind for PlainTableKind {
         Ok(Some(Box::new(PlainTable(name.to_owned()))))
     }
 
-    fn has(
-        &self,
-        session: &DatabaseSession,
-        engine: &Arc<EngineContext>,
-        name: &str,
-    ) -> Result<bool, EngineError> {
-        Ok(session.peek(engine)?.has_table(name))
+    fn has(&self, catalog: &Catalog, _engine: &EngineContext, name: &str) -> Result<bool, EngineError> {
+        Ok(catalog.has_table(name))
     }
 
     fn creates(&self, key: &[String]) -> bool {

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use futures::future::BoxFuture;
+use halocline_catalog::Catalog;
 use halocline_catalog::context::EngineContext;
 use halocline_import::{ImportOptions, ImportProgress, ImportReport};
 use halocline_sql::EngineError;
@@ -45,16 +46,12 @@ pub(crate) trait TableKind: Sync {
         name: &str,
     ) -> Result<Option<Box<dyn TargetTable>>, EngineError>;
 
-    /// Returns true if there is a table of this kind with this name.
+    /// Returns true if there is a table of this kind with this name. `catalog` is the version of the pool in
+    /// which the statement looks all names up.
     ///
     /// # Errors
-    /// Those of [`find`](Self::find).
-    fn has(
-        &self,
-        session: &DatabaseSession,
-        engine: &Arc<EngineContext>,
-        name: &str,
-    ) -> Result<bool, EngineError>;
+    /// The stores cannot be read.
+    fn has(&self, catalog: &Catalog, engine: &EngineContext, name: &str) -> Result<bool, EngineError>;
 
     /// Waits for another process that has the tables of the kind open for writing, as long as statements of
     /// the session wait for another writer or until `cancel` is set. Blocks.
@@ -244,8 +241,9 @@ pub(super) fn kind_of_key(key: &[String]) -> &'static dyn TableKind {
 /// # Errors
 /// The pool or the stores cannot be read.
 pub(super) fn is_taken(run: &StatementRun<'_>, name: &str, own: &dyn TableKind) -> Result<bool, EngineError> {
+    let catalog = run.session.peek(run.engine)?;
     for kind in KINDS {
-        if kind.name() != own.name() && kind.has(run.session, run.engine, name)? {
+        if kind.name() != own.name() && kind.has(&catalog, run.engine, name)? {
             return Ok(true);
         }
     }
