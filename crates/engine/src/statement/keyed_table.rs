@@ -24,6 +24,7 @@ use super::keyed_rows::KeyedChange;
 use super::run::StatementRun;
 use super::table_changes::{Alter, Alteration, CopyFrom, Delete, Insert, NewTable, NewTableAs, Update};
 use super::table_kind::{OnTableError, TableKind, TargetTable, is_taken, taken_by_another};
+use super::truncate_plan::TruncatePlan;
 use crate::session::DatabaseSession;
 
 /// All tables with a primary key, and one of them.
@@ -131,26 +132,8 @@ impl TableKind for KeyedTableKind {
         })
     }
 
-    fn truncate<'a>(
-        &'a self,
-        run: &'a StatementRun<'a>,
-        names: Vec<String>,
-        _if_exists: bool,
-    ) -> BoxFuture<'a, Result<String, EngineError>> {
-        Box::pin(async move {
-            run.session
-                .slot()
-                .must_be_idle("TRUNCATE of a table with a primary key")?;
-            let cancel = run.cancel_flag();
-            run.blocking(move |session, engine| {
-                for name in &names {
-                    let wait = session.lock_wait();
-                    engine.stores.tables(wait, &cancel)?.truncate(name)?;
-                }
-                Ok(format!("truncated table {}", names.join(", ")))
-            })
-            .await
-        })
+    fn truncate_with(&self, names: Vec<String>, plan: &mut TruncatePlan) {
+        plan.truncate_in_stores(names);
     }
 
     fn hides_external_tables(&self) -> bool {

@@ -31,6 +31,7 @@ use super::table_changes::{
     taken,
 };
 use super::table_kind::{TableKind, TargetTable, is_taken, taken_by_another};
+use super::truncate_plan::TruncatePlan;
 use crate::import_run;
 use crate::session::DatabaseSession;
 
@@ -117,15 +118,8 @@ impl TableKind for PlainTableKind {
         })
     }
 
-    fn truncate<'a>(
-        &'a self,
-        run: &'a StatementRun<'a>,
-        names: Vec<String>,
-        if_exists: bool,
-    ) -> BoxFuture<'a, Result<String, EngineError>> {
-        Box::pin(run.change("TRUNCATE", move |transaction| {
-            truncate_tables(transaction, &names, if_exists)
-        }))
+    fn truncate_with(&self, names: Vec<String>, plan: &mut TruncatePlan) {
+        plan.truncate_in_pool(truncate_tables, names);
     }
 
     fn hides_external_tables(&self) -> bool {

@@ -21,6 +21,7 @@ use super::keyed_table::KeyedTableKind;
 use super::plain_table::PlainTableKind;
 use super::run::StatementRun;
 use super::table_changes::{Alter, CopyFrom, Delete, Insert, NewTable, NewTableAs, Update};
+use super::truncate_plan::TruncatePlan;
 use crate::session::DatabaseSession;
 
 /// All kinds of tables, in the order in which names are looked up and a statement over tables of several
@@ -84,13 +85,8 @@ pub(crate) trait TableKind: Sync {
         table: NewTableAs,
     ) -> BoxFuture<'a, Result<String, EngineError>>;
 
-    /// Deletes all rows of tables, and returns a message.
-    fn truncate<'a>(
-        &'a self,
-        run: &'a StatementRun<'a>,
-        names: Vec<String>,
-        if_exists: bool,
-    ) -> BoxFuture<'a, Result<String, EngineError>>;
+    /// Adds tables of this kind, at least one and each of them once, to those that a statement empties.
+    fn truncate_with(&self, names: Vec<String>, plan: &mut TruncatePlan);
 
     /// Returns true if a name stands for a table of this kind before it stands for an external table.
     fn hides_external_tables(&self) -> bool;
