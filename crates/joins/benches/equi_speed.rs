@@ -21,12 +21,12 @@ use std::time::Instant;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, Int64Array, RecordBatch};
-use halocline_costs::join::{JoinSize, choose};
+use halocline_costs::join::{JoinAlgorithm, JoinSize, choose};
 use halocline_costs::machine::{CpuCosts, MediumCosts};
 use halocline_joins::JoinResult;
 use halocline_joins::equi::{
-    Algorithm, ArrayRows, BatchSource, DenseKeyMap, EquiJoin, FileSpillSpace, JoinBudget, JoinContext,
-    JoinKind, JoinSource, OUTPUT_ROWS, SpillSpace,
+    ArrayRows, BatchSource, DenseKeyMap, EquiJoin, FileSpillSpace, JoinBudget, JoinContext, JoinKind,
+    JoinSource, OUTPUT_ROWS, SpillSpace,
 };
 use halocline_media::HugeVec;
 use rand::rngs::SmallRng;
@@ -184,9 +184,11 @@ impl Setup {
                 Ok(())
             };
             let (start, cpu) = (Instant::now(), cpu_seconds());
-            match Algorithm::of_estimate(algorithm) {
-                Some(algorithm) => self.join.run(algorithm, build, probe, &context, &sink)?,
-                None => {
+            match algorithm {
+                JoinAlgorithm::Hashed(algorithm) => {
+                    self.join.run(algorithm, build, probe, &context, &sink)?;
+                }
+                JoinAlgorithm::Array => {
                     let keys = DenseKeyMap::detect(&self.ordered, 0, &context.budget)?.ok_or("dense keys")?;
                     self.join
                         .run_array(&self.ordered, &keys, probe, &context, &sink)?;

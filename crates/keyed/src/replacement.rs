@@ -10,7 +10,7 @@ use halocline_store::{DecidedBatch, StoreError, StoreTransaction};
 use crate::definition::TableDefinition;
 use crate::error::{KeyedError, Result};
 use crate::table::KeyedTable;
-use crate::tables::KeyedTables;
+use crate::tables::{KeyedTables, found};
 use crate::unpublished::UnpublishedTable;
 use crate::view::KeyedView;
 
@@ -119,6 +119,22 @@ impl KeyedTables {
         transaction.replace(&old.store, &table.store);
         replacements.add(old, new);
         Ok(())
+    }
+
+    /// Returns a transaction in which empty tables take the places of those with some names, to be committed
+    /// by [`commit_replacing`](Self::commit_replacing) or
+    /// [`commit_replacing_with`](Self::commit_replacing_with). No name may occur twice.
+    ///
+    /// # Errors
+    /// [`KeyedError::NoTable`], [`KeyedError::Store`], [`KeyedError::List`].
+    pub fn replace_by_empty(&self, names: &[&str]) -> Result<(StoreTransaction, Replacements)> {
+        let emptied = found(&self.tables(), names)?;
+        let (mut transaction, mut replacements) = (self.stores.begin(), Replacements::default());
+        for table in &emptied {
+            let empty = self.prepare(table.definition.clone())?;
+            self.replace_in(&mut transaction, empty, table, &mut replacements)?;
+        }
+        Ok((transaction, replacements))
     }
 
     /// Commits a transaction, with which tables take the places of others.

@@ -182,28 +182,41 @@ impl KeyedTables {
     ///
     /// # Errors
     /// [`KeyedError::Exists`], [`KeyedError::List`]; the new table is gone then.
-    pub fn publish(&self, mut unpublished: UnpublishedTable, replace: bool) -> Result<Arc<KeyedTable>> {
+    pub fn publish(&self, unpublished: UnpublishedTable, replace: bool) -> Result<Arc<KeyedTable>> {
         let table = Arc::clone(unpublished.table());
-        let mut tables = self.tables();
-        if tables.contains_key(table.name()) && !replace {
-            return Err(KeyedError::Exists {
-                name: table.name().to_owned(),
-            });
-        }
-        let mut batch = WriteBatch::new();
-        if replace && tables.contains_key(table.name()) {
-            // The rows of the replaced table will be freed.
-            batch.use_reserve();
-        }
-        let written = batch
-            .put(self.definitions()?, table.name(), table.definition.to_bytes())
-            .and_then(|()| self.stores.write(batch));
-        written.map_err(KeyedError::List)?;
-        unpublished.keep();
-        let replaced = tables.insert(table.name().to_owned(), Arc::clone(&table));
-        drop(tables);
-        self.drop_stores(replaced.as_slice());
+        self.publish_all(vec![unpublished], replace)?;
         Ok(table)
+    }
+
+    /// Makes tables those of the pool as [`publish`](Self::publish) does, all of them or none.
+    fn publish_all(&self, unpublished: Vec<UnpublishedTable>, replace: bool) -> Result<()> {
+        let mut tables = self.tables();
+        let mut batch = WriteBatch::new();
+        for new in &unpublished {
+            let table = new.table();
+            if tables.contains_key(table.name()) {
+                if !replace {
+                    return Err(KeyedError::Exists {
+                        name: table.name().to_owned(),
+                    });
+                }
+                // The rows of the replaced table will be freed.
+                batch.use_reserve();
+            }
+            batch
+                .put(self.definitions()?, table.name(), table.definition.to_bytes())
+                .map_err(KeyedError::List)?;
+        }
+        self.stores.write(batch).map_err(KeyedError::List)?;
+        let mut replaced: Vec<Arc<KeyedTable>> = Vec::new();
+        for mut new in unpublished {
+            new.keep();
+            let table = Arc::clone(new.table());
+            replaced.extend(tables.insert(table.name().to_owned(), table));
+        }
+        drop(tables);
+        self.drop_stores(&replaced);
+        Ok(())
     }
 
     fn write(&self, definition: &TableDefinition) -> Result<()> {
@@ -286,20 +299,26 @@ impl KeyedTables {
         Ok(())
     }
 
-    /// Takes all rows of a table away. Statements that are reading it fail if there is no room to delete its
-    /// rows one by one: then an empty table takes its place.
+    /// Takes all rows of tables away, of all of them or of none. Statements that are reading them fail if
+    /// there is no room to delete their rows one by one: then empty tables take their places.
     ///
     /// # Errors
     /// [`KeyedError::NoTable`], [`KeyedError::Store`], [`KeyedError::List`].
-    pub fn truncate(&self, name: &str) -> Result<()> {
-        let table = self.table(name).ok_or_else(|| no_table(name))?;
-        match table.store().delete_range::<Vec<u8>>(..) {
+    pub fn truncate(&self, names: &[&str]) -> Result<()> {
+        let emptied = found(&self.tables(), names)?;
+        let mut batch = WriteBatch::new();
+        let deleted = emptied
+            .iter()
+            .try_for_each(|table| batch.delete_range::<Vec<u8>>(&table.store, ..))
+            .and_then(|()| self.stores.write(batch));
+        match deleted {
             Err(error) if error.is_full() => {
-                let empty = self.prepare(table.definition.clone())?;
-                self.publish(empty, true).map(drop)
+                let empty = emptied.iter().map(|table| self.prepare(table.definition.clone()));
+                let empty: Vec<UnpublishedTable> = empty.collect::<Result<_>>()?;
+                self.publish_all(empty, true)
             }
             deleted => deleted.map_err(|source| KeyedError::Store {
-                table: name.to_owned(),
+                table: names.join(", "),
                 source,
             }),
         }
@@ -339,7 +358,10 @@ fn of_table(definition: &TableDefinition, source: StoreError) -> KeyedError {
 }
 
 /// Returns the tables with some names.
-fn found(tables: &BTreeMap<String, Arc<KeyedTable>>, names: &[&str]) -> Result<Vec<Arc<KeyedTable>>> {
+pub(crate) fn found(
+    tables: &BTreeMap<String, Arc<KeyedTable>>,
+    names: &[&str],
+) -> Result<Vec<Arc<KeyedTable>>> {
     let table = |name: &&str| tables.get(*name).cloned().ok_or_else(|| no_table(name));
     names.iter().map(table).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::algorithm::JoinAlgorithm;
+use super::algorithm::{Algorithm, JoinAlgorithm};
 use crate::machine::JoinWork;
 
 /// The share of the time of the next best algorithm that an array join must be estimated to take at most:
@@ -61,9 +61,10 @@ impl JoinChoice {
 
     /// Returns the cheapest algorithm.
     pub fn algorithm(&self) -> JoinAlgorithm {
-        self.estimates
-            .first()
-            .map_or(JoinAlgorithm::Hybrid, |estimate| estimate.algorithm)
+        let cheapest = self.estimates.first();
+        cheapest.map_or(JoinAlgorithm::Hashed(Algorithm::Hybrid), |estimate| {
+            estimate.algorithm
+        })
     }
 
     /// Returns all estimates, the cheapest first.

@@ -20,7 +20,7 @@ mod terms;
 #[cfg(test)]
 mod tests;
 
-pub use algorithm::JoinAlgorithm;
+pub use algorithm::{Algorithm, JoinAlgorithm};
 pub use choice::{JoinChoice, JoinEstimate};
 pub use filtered::choose_filtered;
 pub use model::choose;

@@ -1,6 +1,6 @@
 //! The time of each algorithm, and the choice of the cheapest.
 
-use super::algorithm::JoinAlgorithm;
+use super::algorithm::{Algorithm, JoinAlgorithm};
 use super::choice::{JoinChoice, JoinEstimate};
 use super::size::JoinSize;
 use super::terms::{Phase, Terms};
@@ -40,7 +40,7 @@ pub fn choose(
     let fits = pieces(FITTING_SHARE) == 1;
     let mut estimates = vec![terms.hybrid(fits), terms.grace()];
     if fits {
-        estimates.push(terms.hash(JoinAlgorithm::Hash));
+        estimates.push(terms.hash(Algorithm::Hash));
     }
     if size.rereadable {
         estimates.push(terms.nested(pieces(PIECE_SHARE)));
@@ -56,8 +56,8 @@ pub fn choose(
 
 impl Terms<'_> {
     /// Estimates a join of all rows in DRAM.
-    fn hash(&self, algorithm: JoinAlgorithm) -> JoinEstimate {
-        let mut estimate = Self::start(algorithm, 1);
+    fn hash(&self, algorithm: Algorithm) -> JoinEstimate {
+        let mut estimate = Self::start(JoinAlgorithm::Hashed(algorithm), 1);
         self.collect(&mut estimate);
         let probe = self.probe(self.probe, self.table(), self.size.matching, 1.0);
         self.add(&mut estimate, 1.0, &probe);
@@ -66,8 +66,8 @@ impl Terms<'_> {
 
     /// Estimates a join of a share of the rows in DRAM; the rest is spilled and joined by partitions that
     /// fit.
-    fn partly_spilled(&self, algorithm: JoinAlgorithm, resident: f64) -> JoinEstimate {
-        let mut estimate = Self::start(algorithm, 1);
+    fn partly_spilled(&self, algorithm: Algorithm, resident: f64) -> JoinEstimate {
+        let mut estimate = Self::start(JoinAlgorithm::Hashed(algorithm), 1);
         let (matching, spilled) = (self.size.matching, 1.0 - resident);
         self.collect(&mut estimate);
         let probe = self.probe(self.probe * resident, self.table() * resident, matching, resident);
@@ -92,20 +92,21 @@ impl Terms<'_> {
 
     fn hybrid(&self, fits: bool) -> JoinEstimate {
         if fits {
-            self.hash(JoinAlgorithm::Hybrid)
+            self.hash(Algorithm::Hybrid)
         } else {
             let resident = (self.memory * RESIDENT_SHARE / self.table().max(1.0)).min(1.0);
-            self.partly_spilled(JoinAlgorithm::Hybrid, resident)
+            self.partly_spilled(Algorithm::Hybrid, resident)
         }
     }
 
     fn grace(&self) -> JoinEstimate {
-        self.partly_spilled(JoinAlgorithm::Grace, 0.0)
+        self.partly_spilled(Algorithm::Grace, 0.0)
     }
 
     /// Estimates a join that looks up all probe rows in each piece of the build side.
     fn nested(&self, pieces: usize) -> JoinEstimate {
-        let (mut estimate, passes) = (Self::start(JoinAlgorithm::NestedLoops, pieces), pieces as f64);
+        let algorithm = JoinAlgorithm::Hashed(Algorithm::NestedLoops);
+        let (mut estimate, passes) = (Self::start(algorithm, pieces), pieces as f64);
         self.collect(&mut estimate);
         let matching = self.size.matching / passes;
         let pass = self.probe(self.probe, self.table() / passes, matching, 1.0 / passes);
@@ -115,10 +116,8 @@ impl Terms<'_> {
 
     /// Estimates a join in passes, each of which reads both inputs and looks up only the rows of its part.
     fn segmented(&self, parts: usize) -> JoinEstimate {
-        let (mut estimate, passes) = (
-            Self::start(JoinAlgorithm::Segmented { parts, spilled: 0 }, parts),
-            parts as f64,
-        );
+        let algorithm = JoinAlgorithm::Hashed(Algorithm::Segmented { parts, spilled: 0 });
+        let (mut estimate, passes) = (Self::start(algorithm, parts), parts as f64);
         self.collect(&mut estimate);
         let rows = self.build * CpuCosts::weight(self.build_row());
         let again = Phase {

@@ -1,6 +1,6 @@
 //! Tests of the cost model.
 
-use super::{JoinAlgorithm, JoinChoice, JoinSize, choose, choose_filtered};
+use super::{Algorithm, JoinAlgorithm, JoinChoice, JoinSize, choose, choose_filtered};
 use crate::machine::{CpuCosts, MediumCosts};
 
 /// Returns costs roughly like the first generation of persistent memory with 2 threads.
@@ -48,7 +48,10 @@ fn pick(build_rows: u64, memory: usize, dense: bool) -> JoinChoice {
 fn what_fits_is_joined_in_dram() {
     let choice = pick(1 << 20, 64 << 20, false);
     assert!(
-        matches!(choice.algorithm(), JoinAlgorithm::Hash | JoinAlgorithm::Hybrid),
+        matches!(
+            choice.algorithm(),
+            JoinAlgorithm::Hashed(Algorithm::Hash | Algorithm::Hybrid)
+        ),
         "{choice}"
     );
     assert_eq!(choice.estimates()[0].spilled, 0.0);
@@ -58,7 +61,7 @@ fn what_fits_is_joined_in_dram() {
 fn spilling_grows_with_the_build_side_until_arrays_win() {
     let hybrid = |rows| {
         *pick(rows, 64 << 20, false)
-            .estimate(JoinAlgorithm::Hybrid)
+            .estimate(JoinAlgorithm::Hashed(Algorithm::Hybrid))
             .unwrap()
     };
     let mut before = 0.0;
@@ -72,13 +75,13 @@ fn spilling_grows_with_the_build_side_until_arrays_win() {
     // Passes over the probe side pay only while they are few.
     let nested = |rows| {
         *pick(rows, 64 << 20, false)
-            .estimate(JoinAlgorithm::NestedLoops)
+            .estimate(JoinAlgorithm::Hashed(Algorithm::NestedLoops))
             .unwrap()
     };
     assert!(
         nested(3 << 20).seconds()
             < pick(3 << 20, 64 << 20, false)
-                .estimate(JoinAlgorithm::Grace)
+                .estimate(JoinAlgorithm::Hashed(Algorithm::Grace))
                 .unwrap()
                 .seconds()
     );
@@ -91,7 +94,11 @@ fn inputs_that_are_read_once_rule_out_passes() {
     size.rereadable = false;
     let choice = choose(&size, 64 << 20, 2, &optane(), &CpuCosts::default());
     assert_eq!(choice.estimates().len(), 2);
-    assert!(choice.estimate(JoinAlgorithm::NestedLoops).is_none());
+    assert!(
+        choice
+            .estimate(JoinAlgorithm::Hashed(Algorithm::NestedLoops))
+            .is_none()
+    );
     assert!(
         choice
             .estimates()
@@ -140,7 +147,12 @@ fn a_dynamic_filter_leaves_few_rows_to_join() {
     };
     let of = |size: &JoinSize| choose(size, 64 << 20, 2, &optane(), &CpuCosts::default());
     let filtered = |size: &JoinSize| choose_filtered(size, 64 << 20, 2, &optane(), &CpuCosts::default());
-    let seconds = |choice: JoinChoice| choice.estimate(JoinAlgorithm::Hash).unwrap().seconds();
+    let seconds = |choice: JoinChoice| {
+        choice
+            .estimate(JoinAlgorithm::Hashed(Algorithm::Hash))
+            .unwrap()
+            .seconds()
+    };
     assert!(seconds(filtered(&few)) < seconds(of(&few)));
     // A filter that drops few rows is not counted on.
     let many = size(1 << 20, false);
@@ -153,6 +165,9 @@ fn an_array_join_must_be_clearly_the_cheapest() {
     assert!(!pick(64 << 20, 64 << 20, false).prefers_array());
     let choice = pick(64 << 20, 64 << 20, true);
     let mut array = *choice.estimate(JoinAlgorithm::Array).unwrap();
-    array.compute = choice.estimate(JoinAlgorithm::Hybrid).unwrap().seconds();
+    array.compute = choice
+        .estimate(JoinAlgorithm::Hashed(Algorithm::Hybrid))
+        .unwrap()
+        .seconds();
     assert!(!choice.with(array).prefers_array());
 }

@@ -85,6 +85,10 @@ pub(crate) fn drop_any_tables(
     })
 }
 
+/// Looks the tables of a statement up, all of them in one version of the pool.
+///
+/// # Errors
+/// One does not exist (unless `if_exists`); the pool or the stores cannot be read.
 fn find_dropped(
     session: &DatabaseSession,
     engine: &Arc<EngineContext>,
@@ -101,7 +105,7 @@ fn find_dropped(
         }
         let find = |hides: bool| -> Result<Option<usize>, EngineError> {
             for (at, kind) in KINDS.iter().enumerate() {
-                if kind.hides_external_tables() == hides && kind.has(session, engine, name)? {
+                if kind.hides_external_tables() == hides && kind.has(&catalog, engine, name)? {
                     return Ok(Some(at));
                 }
             }

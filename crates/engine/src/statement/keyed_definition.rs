@@ -9,7 +9,7 @@ use halocline_sql::table_spec::TableSpec;
 use halocline_values::storable::{storable_schema, storable_type};
 
 use super::defaults::default_of;
-use super::table_changes::{Alter, Alteration, taken};
+use super::table_changes::{Alter, Alteration, column_is_there, taken};
 
 /// Returns the definition of a table with a primary key; its defaults are read in a time zone.
 ///
@@ -75,12 +75,8 @@ pub(super) fn alter_keyed(
             default,
             if_not_exists,
         } => {
-            if schema.index_of(field.name()).is_ok() {
-                return if *if_not_exists {
-                    Ok(format!("table {name} has column {} already", field.name()))
-                } else {
-                    Err(taken("column", field.name()))
-                };
+            if let Some(message) = column_is_there(name, schema, field, *if_not_exists)? {
+                return Ok(message);
             }
             let initial = match default {
                 Some(expr) => Some(default_of(name, field, expr, zone)?),

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use futures::future::BoxFuture;
+use halocline_catalog::Catalog;
 use halocline_catalog::context::EngineContext;
 use halocline_import::{ImportOptions, ImportProgress, ImportReport};
 use halocline_keyed::{KeyedTable, KeyedTables};
@@ -23,21 +24,23 @@ use super::keyed_rows::KeyedChange;
 use super::run::StatementRun;
 use super::table_changes::{Alter, Alteration, CopyFrom, Delete, Insert, NewTable, NewTableAs, Update};
 use super::table_kind::{OnTableError, TableKind, TargetTable, is_taken, taken_by_another};
+use super::truncate_plan::TruncatePlan;
 use crate::session::DatabaseSession;
 
 /// All tables with a primary key, and one of them.
 pub(super) type FoundTable = (Arc<KeyedTables>, Arc<KeyedTable>);
 
-/// Returns the tables with a primary key and the one of this name; `None` if it is no such table.
+/// Returns the tables with a primary key and the one of this name; `None` if it is no such table. `catalog`
+/// has the tables of the other kind.
 ///
 /// # Errors
-/// The pool cannot be read; the stores cannot be opened and there is no other table of this name.
+/// The stores cannot be opened and there is no other table of this name.
 fn look_up_keyed(
-    session: &DatabaseSession,
-    engine: &Arc<EngineContext>,
+    catalog: &Catalog,
+    engine: &EngineContext,
     name: &str,
 ) -> Result<Option<FoundTable>, EngineError> {
-    if session.peek(engine)?.has_table(name) {
+    if catalog.has_table(name) {
         return Ok(None);
     }
     let look_up = || -> Result<_, EngineError> {
@@ -68,17 +71,12 @@ impl TableKind for KeyedTableKind {
         engine: &Arc<EngineContext>,
         name: &str,
     ) -> Result<Option<Box<dyn TargetTable>>, EngineError> {
-        let found = look_up_keyed(session, engine, name)?;
+        let found = look_up_keyed(&session.peek(engine)?, engine, name)?;
         Ok(found.map(|found| -> Box<dyn TargetTable> { Box::new(OpenKeyedTable(found)) }))
     }
 
-    fn has(
-        &self,
-        session: &DatabaseSession,
-        engine: &Arc<EngineContext>,
-        name: &str,
-    ) -> Result<bool, EngineError> {
-        Ok(look_up_keyed(session, engine, name)?.is_some())
+    fn has(&self, catalog: &Catalog, engine: &EngineContext, name: &str) -> Result<bool, EngineError> {
+        Ok(look_up_keyed(catalog, engine, name)?.is_some())
     }
 
     fn open_for_writing(
@@ -134,26 +132,8 @@ impl TableKind for KeyedTableKind {
         })
     }
 
-    fn truncate<'a>(
-        &'a self,
-        run: &'a StatementRun<'a>,
-        names: Vec<String>,
-        _if_exists: bool,
-    ) -> BoxFuture<'a, Result<String, EngineError>> {
-        Box::pin(async move {
-            run.session
-                .slot()
-                .must_be_idle("TRUNCATE of a table with a primary key")?;
-            let cancel = run.cancel_flag();
-            run.blocking(move |session, engine| {
-                for name in &names {
-                    let wait = session.lock_wait();
-                    engine.stores.tables(wait, &cancel)?.truncate(name)?;
-                }
-                Ok(format!("truncated table {}", names.join(", ")))
-            })
-            .await
-        })
+    fn truncate_with(&self, names: Vec<String>, plan: &mut TruncatePlan) {
+        plan.truncate_in_stores(names);
     }
 
     fn hides_external_tables(&self) -> bool {

@@ -57,6 +57,7 @@ mod table_kind;
 mod tests;
 mod transaction;
 mod truncate;
+mod truncate_plan;
 mod update;
 mod upsert;
 mod vacuum;

@@ -7,7 +7,7 @@ use halocline_elf::rename_index_table;
 use halocline_sql::EngineError;
 
 use super::defaults::default_of;
-use super::table_changes::{Alter, Alteration, taken};
+use super::table_changes::{Alter, Alteration, column_is_there, taken};
 
 /// Changes the definition of a table, and returns a message. A default is read in the time zone `zone`.
 ///
@@ -37,12 +37,8 @@ pub(crate) fn alter_table(
             default,
             if_not_exists,
         } => {
-            if schema.index_of(field.name()).is_ok() {
-                return if *if_not_exists {
-                    Ok(format!("table {name} has column {} already", field.name()))
-                } else {
-                    Err(taken("column", field.name()))
-                };
+            if let Some(message) = column_is_there(name, &schema, field, *if_not_exists)? {
+                return Ok(message);
             }
             let default = match default {
                 Some(expr) => Some(default_of(name, field, expr, zone)?),

@@ -43,7 +43,7 @@ pub(crate) fn drop_table(transaction: &mut Transaction, name: &str) -> Result<Ve
     Ok(indexes)
 }
 
-/// Deletes all rows of tables, and returns a message.
+/// Deletes all rows of tables, and returns the names of those that are there.
 ///
 /// # Errors
 /// One is not there (unless `if_exists`).
@@ -51,7 +51,7 @@ pub(super) fn truncate_tables(
     transaction: &mut Transaction,
     names: &[String],
     if_exists: bool,
-) -> Result<String, EngineError> {
+) -> Result<Vec<String>, EngineError> {
     let mut emptied = Vec::new();
     for name in names {
         let catalog: std::sync::Arc<Catalog> = transaction.catalog();
@@ -62,11 +62,7 @@ pub(super) fn truncate_tables(
         truncate(transaction.txn(), name)?;
         transaction.forget(uid);
         transaction.changed([uid]);
-        emptied.push(name.as_str());
+        emptied.push(name.clone());
     }
-    Ok(if emptied.is_empty() {
-        "nothing to truncate".into()
-    } else {
-        format!("truncated table {}", emptied.join(", "))
-    })
+    Ok(emptied)
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use arrow_array::RecordBatch;
 use datafusion::sql::sqlparser::ast::Query;
 use futures::future::BoxFuture;
+use halocline_catalog::Catalog;
 use halocline_catalog::context::EngineContext;
 use halocline_catalog::transaction::Transaction;
 use halocline_import::{ImportOptions, ImportProgress, ImportReport};
@@ -30,6 +31,7 @@ use super::table_changes::{
     taken,
 };
 use super::table_kind::{TableKind, TargetTable, is_taken, taken_by_another};
+use super::truncate_plan::TruncatePlan;
 use crate::import_run;
 use crate::session::DatabaseSession;
 
@@ -51,13 +53,8 @@ impl TableKind for PlainTableKind {
         Ok(Some(Box::new(PlainTable(name.to_owned()))))
     }
 
-    fn has(
-        &self,
-        session: &DatabaseSession,
-        engine: &Arc<EngineContext>,
-        name: &str,
-    ) -> Result<bool, EngineError> {
-        Ok(session.peek(engine)?.has_table(name))
+    fn has(&self, catalog: &Catalog, _engine: &EngineContext, name: &str) -> Result<bool, EngineError> {
+        Ok(catalog.has_table(name))
     }
 
     fn creates(&self, key: &[String]) -> bool {
@@ -121,15 +118,8 @@ impl TableKind for PlainTableKind {
         })
     }
 
-    fn truncate<'a>(
-        &'a self,
-        run: &'a StatementRun<'a>,
-        names: Vec<String>,
-        if_exists: bool,
-    ) -> BoxFuture<'a, Result<String, EngineError>> {
-        Box::pin(run.change("TRUNCATE", move |transaction| {
-            truncate_tables(transaction, &names, if_exists)
-        }))
+    fn truncate_with(&self, names: Vec<String>, plan: &mut TruncatePlan) {
+        plan.truncate_in_pool(truncate_tables, names);
     }
 
     fn hides_external_tables(&self) -> bool {

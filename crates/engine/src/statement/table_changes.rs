@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use arrow_schema::{Field, SchemaRef};
+use arrow_schema::{Field, Schema, SchemaRef};
 use datafusion::sql::sqlparser::ast::{Expr, Query};
 use halocline_import::ImportOptions;
 use halocline_sql::EngineError;
@@ -153,5 +153,25 @@ pub(super) fn taken(kind: &'static str, name: &str) -> EngineError {
         kind,
         name: name.to_string(),
         instead: "choose another name",
+    }
+}
+
+/// Returns the message of an `ADD COLUMN` that has nothing to do, since the table has the column; `None` if
+/// the column is to be added.
+///
+/// # Errors
+/// The table has the column, and the statement does not say `IF NOT EXISTS`.
+pub(super) fn column_is_there(
+    table: &str,
+    schema: &Schema,
+    field: &Field,
+    if_not_exists: bool,
+) -> Result<Option<String>, EngineError> {
+    if schema.index_of(field.name()).is_err() {
+        Ok(None)
+    } else if if_not_exists {
+        Ok(Some(format!("table {table} has column {} already", field.name())))
+    } else {
+        Err(taken("column", field.name()))
     }
 }

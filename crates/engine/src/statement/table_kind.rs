@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use arrow_array::RecordBatch;
 use futures::future::BoxFuture;
+use halocline_catalog::Catalog;
 use halocline_catalog::context::EngineContext;
 use halocline_import::{ImportOptions, ImportProgress, ImportReport};
 use halocline_sql::EngineError;
@@ -20,6 +21,7 @@ use super::keyed_table::KeyedTableKind;
 use super::plain_table::PlainTableKind;
 use super::run::StatementRun;
 use super::table_changes::{Alter, CopyFrom, Delete, Insert, NewTable, NewTableAs, Update};
+use super::truncate_plan::TruncatePlan;
 use crate::session::DatabaseSession;
 
 /// All kinds of tables, in the order in which names are looked up and a statement over tables of several
@@ -45,16 +47,12 @@ pub(crate) trait TableKind: Sync {
         name: &str,
     ) -> Result<Option<Box<dyn TargetTable>>, EngineError>;
 
-    /// Returns true if there is a table of this kind with this name.
+    /// Returns true if there is a table of this kind with this name. `catalog` is the version of the pool in
+    /// which the statement looks all names up.
     ///
     /// # Errors
-    /// Those of [`find`](Self::find).
-    fn has(
-        &self,
-        session: &DatabaseSession,
-        engine: &Arc<EngineContext>,
-        name: &str,
-    ) -> Result<bool, EngineError>;
+    /// The stores cannot be read.
+    fn has(&self, catalog: &Catalog, engine: &EngineContext, name: &str) -> Result<bool, EngineError>;
 
     /// Waits for another process that has the tables of the kind open for writing, as long as statements of
     /// the session wait for another writer or until `cancel` is set. Blocks.
@@ -87,13 +85,8 @@ pub(crate) trait TableKind: Sync {
         table: NewTableAs,
     ) -> BoxFuture<'a, Result<String, EngineError>>;
 
-    /// Deletes all rows of tables, and returns a message.
-    fn truncate<'a>(
-        &'a self,
-        run: &'a StatementRun<'a>,
-        names: Vec<String>,
-        if_exists: bool,
-    ) -> BoxFuture<'a, Result<String, EngineError>>;
+    /// Adds tables of this kind, at least one and each of them once, to those that a statement empties.
+    fn truncate_with(&self, names: Vec<String>, plan: &mut TruncatePlan);
 
     /// Returns true if a name stands for a table of this kind before it stands for an external table.
     fn hides_external_tables(&self) -> bool;
@@ -244,8 +237,9 @@ pub(super) fn kind_of_key(key: &[String]) -> &'static dyn TableKind {
 /// # Errors
 /// The pool or the stores cannot be read.
 pub(super) fn is_taken(run: &StatementRun<'_>, name: &str, own: &dyn TableKind) -> Result<bool, EngineError> {
+    let catalog = run.session.peek(run.engine)?;
     for kind in KINDS {
-        if kind.name() != own.name() && kind.has(run.session, run.engine, name)? {
+        if kind.name() != own.name() && kind.has(&catalog, run.engine, name)? {
             return Ok(true);
         }
     }

@@ -1,4 +1,8 @@
-//! `TRUNCATE`.
+//! `TRUNCATE` of tables of any kind.
+//!
+//! Invariant: all tables of a statement are emptied or none, also after a crash.
+
+use std::collections::HashSet;
 
 use datafusion::sql::sqlparser::ast;
 use halocline_sql::parse::{object_name, refuse};
@@ -8,6 +12,7 @@ use super::statement_kind::{
     ParsedStatement, RunStatement, StatementFuture, StatementKind, StatementSyntax, boxed,
 };
 use super::table_kind::KINDS;
+use super::truncate_plan::TruncatePlan;
 use crate::QueryResult;
 
 /// `TRUNCATE` in the list of statements.
@@ -27,24 +32,34 @@ pub(super) struct TruncateStatement {
 }
 
 impl RunStatement for TruncateStatement {
-    /// Deletes all rows of the tables, kind by kind. The message is that of the last kind.
     fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
-        let Self { names, if_exists } = *self;
+        let Self { mut names, if_exists } = *self;
         Box::pin(async move {
+            let mut seen = HashSet::new();
+            names.retain(|name| seen.insert(name.clone()));
             let mut of_kinds = KINDS.map(|kind| (kind, Vec::new()));
-            for name in names {
-                let kind = run.table(&name).await?.kind().name();
+            for name in &names {
+                let kind = run.table(name).await?.kind().name();
                 for (_, names) in of_kinds.iter_mut().filter(|(other, _)| other.name() == kind) {
                     names.push(name.clone());
                 }
             }
-            let mut message = String::new();
+            let mut plan = TruncatePlan::default();
             for (kind, names) in of_kinds {
                 if !names.is_empty() {
-                    message = kind.truncate(&run, names, if_exists).await?;
+                    kind.truncate_with(names, &mut plan);
                 }
             }
-            Ok(QueryResult::done(message))
+            let cancel = run.cancel_flag();
+            let emptied = run
+                .blocking(move |session, engine| plan.run(session, engine, if_exists, &cancel))
+                .await?;
+            names.retain(|name| emptied.contains(name));
+            Ok(QueryResult::done(if names.is_empty() {
+                "nothing to truncate".to_owned()
+            } else {
+                format!("truncated table {}", names.join(", "))
+            }))
         })
     }
 }

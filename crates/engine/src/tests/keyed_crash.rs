@@ -1,5 +1,5 @@
-//! Death at any moment of a statement that creates or drops tables with a primary key: the tables are there
-//! as before it or as after it, with all their rows.
+//! Death at any moment of a statement that creates, empties or drops tables with a primary key: the tables
+//! are there as before it or as after it, with all their rows.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -27,6 +27,8 @@ const STEPS: &[&[&str]] = &[
     &["CREATE TABLE k (PRIMARY KEY (i)) AS SELECT i, s FROM t"],
     &["CREATE OR REPLACE TABLE k (s text PRIMARY KEY, n smallint) AS SELECT s, i FROM k WHERE i > 10"],
     &["INSERT INTO first VALUES (1), (2)"],
+    &["TRUNCATE t, k, first"],
+    &["INSERT INTO first VALUES (3)"],
     &["DROP TABLE k, t, first"],
     &["CREATE TABLE k (a int, b int, PRIMARY KEY (b)) AS SELECT n, n FROM u"],
     &["CREATE TABLE l (a int PRIMARY KEY)"],
@@ -150,6 +152,7 @@ fn tables_with_a_key_are_created_and_dropped_whole() {
 fn several_statements_in_place_of_one_are_noticed() {
     for step in [
         ["DROP TABLE first", "DROP TABLE t"],
+        ["TRUNCATE u", "TRUNCATE t"],
         [
             "CREATE TABLE k (i bigint PRIMARY KEY)",
             "INSERT INTO k SELECT i FROM t",

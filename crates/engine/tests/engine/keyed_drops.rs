@@ -1,4 +1,4 @@
-//! `DROP TABLE` of tables with and without a primary key: all are dropped or none.
+//! `DROP TABLE` and `TRUNCATE` of tables with and without a primary key: all are dropped, or emptied, or none.
 
 use halocline_engine::{Database, DatabaseOptions};
 
@@ -76,6 +76,63 @@ async fn all_tables_are_dropped_or_none() {
         !stores.iter().any(|name| name.starts_with("sql/rows/")),
         "{stores:?}"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_tables_are_emptied_or_none() {
+    let (dir, db) = new_pool();
+    create(&db).await;
+    let rows = "SELECT (SELECT count(*) FROM k1), (SELECT count(*) FROM k2), \
+                (SELECT count(*) FROM p1), (SELECT count(*) FROM p2)";
+    for list in [
+        "k1, missing",
+        "missing, k1",
+        "p1, k1, missing, p2",
+        "k1, k2, missing",
+    ] {
+        let message = error(&db, &format!("TRUNCATE {list}")).await;
+        assert!(message.contains("there is no table 'missing'"), "{message}");
+        assert_eq!(query(&db, rows).await, ["2|2|1|1"], "{list}");
+    }
+    run(&db, "BEGIN").await;
+    let message = error(&db, "TRUNCATE p1, k1").await;
+    assert!(message.contains("while a transaction is open"), "{message}");
+    run(&db, "ROLLBACK").await;
+
+    // Another writer keeps the tables without a key from being emptied.
+    let writer = db.session();
+    run(&writer, "BEGIN").await;
+    run(&writer, "INSERT INTO p2 VALUES (2)").await;
+    run(&db, "SET halocline.lock_wait = '50ms'").await;
+    let message = error(&db, "TRUNCATE k1, p1").await;
+    assert!(message.contains("writ"), "{message}");
+    run(&writer, "ROLLBACK").await;
+    assert_eq!(query(&db, rows).await, ["2|2|1|1"]);
+
+    assert_eq!(
+        run(&db, "TRUNCATE TABLE IF EXISTS p1, missing, k1, p1").await,
+        "truncated table p1, k1"
+    );
+    assert_eq!(query(&db, rows).await, ["0|2|0|1"]);
+    run(&db, "INSERT INTO k1 VALUES (7)").await;
+    assert_eq!(run(&db, "TRUNCATE k1, k2").await, "truncated table k1, k2");
+    assert_eq!(query(&db, rows).await, ["0|0|0|1"]);
+    assert_eq!(
+        run(&db, "TRUNCATE TABLE IF EXISTS missing").await,
+        "nothing to truncate"
+    );
+    run(&db, "INSERT INTO k2 VALUES (7)").await;
+    assert_eq!(
+        run(&db, "TRUNCATE TABLE IF EXISTS k2, missing").await,
+        "truncated table k2"
+    );
+    run(&db, "INSERT INTO k1 VALUES (8)").await;
+    drop((db, writer));
+    let db = reopen(&dir, &DatabaseOptions::default());
+    assert_eq!(query(&db, rows).await, ["1|0|0|1"]);
+    let stores = db.stores().unwrap().names();
+    let of_tables = stores.iter().filter(|name| name.starts_with("sql/rows/"));
+    assert_eq!(of_tables.count(), 2, "{stores:?}");
 }
 
 /// The space of a dropped table with a key is used by other tables, and `VACUUM` gives it to the file system.

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use arrow_array::{BooleanArray, RecordBatch};
-use halocline_costs::join::JoinAlgorithm;
 
 use super::budget::JoinBudget;
 use super::kind::JoinKind;
@@ -110,44 +109,6 @@ impl EquiJoin {
     pub fn with_null_aware(mut self) -> EquiJoin {
         self.null_aware = true;
         self
-    }
-}
-
-/// Algorithms. All return the same rows, in an order of their own. All but nested loops begin to read the
-/// probe side once the build side has been read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Algorithm {
-    /// Hash join in DRAM; fails if the build side does not fit.
-    Hash,
-    /// Keeps as many partitions of the build side in DRAM as fit, and spills the others with the probe rows
-    /// that may have partners there.
-    Hybrid,
-    /// Grace hash join: partitions both sides to spill space.
-    Grace,
-    /// Segmented Grace join: splits both sides into `parts`, spills `spilled` of them, and reads both inputs
-    /// once again for each of the others.
-    Segmented {
-        /// Number of parts; at least 1.
-        parts: usize,
-        /// Number of parts that are spilled; at most `parts`.
-        spilled: usize,
-    },
-    /// Block nested loops: reads the probe side once for each part of the build side that fits.
-    NestedLoops,
-}
-
-impl Algorithm {
-    /// Returns the algorithm that an estimate is about; `None` for an array join, which
-    /// [`EquiJoin::run_array`] runs.
-    pub fn of_estimate(estimated: JoinAlgorithm) -> Option<Self> {
-        Some(match estimated {
-            JoinAlgorithm::Hash => Self::Hash,
-            JoinAlgorithm::Hybrid => Self::Hybrid,
-            JoinAlgorithm::Grace => Self::Grace,
-            JoinAlgorithm::Segmented { parts, spilled } => Self::Segmented { parts, spilled },
-            JoinAlgorithm::NestedLoops => Self::NestedLoops,
-            JoinAlgorithm::Array => return None,
-        })
     }
 }
 

@@ -1,8 +1,10 @@
 //! Runs a join by an algorithm.
 
+use halocline_costs::join::Algorithm;
+
 use super::hash::Level;
 use super::input::SideInput;
-use super::join::{Algorithm, EquiJoin, JoinContext, RowSink};
+use super::join::{EquiJoin, JoinContext, RowSink};
 use super::nested::nested_loops;
 use super::partitioned::{Residency, partitioned, segmented};
 use super::plan::EquiPlan;

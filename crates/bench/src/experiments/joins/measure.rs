@@ -13,8 +13,8 @@ use halocline_costs::machine::CpuCosts;
 use halocline_emulator::{Device, Watch};
 use halocline_joins::JoinResult;
 use halocline_joins::equi::{
-    Algorithm, DenseKeyMap, EachBatch, EquiJoin, FileSpillSpace, JoinBudget, JoinContext, JoinKind,
-    JoinSource, PoolSpillSpace, SpillRange, SpillSpace, TableRows, TableSource,
+    DenseKeyMap, EachBatch, EquiJoin, FileSpillSpace, JoinBudget, JoinContext, JoinKind, JoinSource,
+    PoolSpillSpace, SpillRange, SpillSpace, TableRows, TableSource,
 };
 use halocline_pool::Pool;
 
@@ -245,10 +245,16 @@ impl<'a> CellJoins<'a> {
         context: &JoinContext<'_>,
         sink: &(dyn Fn(RecordBatch) -> JoinResult<()> + Sync),
     ) -> Result<(), BenchError> {
-        match (Algorithm::of_estimate(algorithm), &self.array) {
-            (Some(algorithm), _) => self.join.run(algorithm, &self.build, probe, context, sink)?,
-            (None, Some((rows, keys))) => self.join.run_array(rows, keys, probe, context, sink)?,
-            (None, None) => return Err(BenchError::Setup("an array join needs dense keys".to_owned())),
+        match (algorithm, &self.array) {
+            (JoinAlgorithm::Hashed(algorithm), _) => {
+                self.join.run(algorithm, &self.build, probe, context, sink)?;
+            }
+            (JoinAlgorithm::Array, Some((rows, keys))) => {
+                self.join.run_array(rows, keys, probe, context, sink)?;
+            }
+            (JoinAlgorithm::Array, None) => {
+                return Err(BenchError::Setup("an array join needs dense keys".to_owned()));
+            }
         }
         Ok(())
     }

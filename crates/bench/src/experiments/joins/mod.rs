@@ -14,7 +14,7 @@ mod measure;
 mod medium;
 mod tables;
 
-use halocline_costs::join::{JoinAlgorithm, JoinChoice};
+use halocline_costs::join::{Algorithm, JoinAlgorithm, JoinChoice};
 
 use crate::{BenchError, Chart, ChartKind, Reporter, Settings, TableView, config};
 
@@ -120,7 +120,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
 /// Returns the name of an algorithm without its parameters.
 fn system(algorithm: JoinAlgorithm) -> String {
     match algorithm {
-        JoinAlgorithm::Segmented { .. } => "segmented".to_owned(),
+        JoinAlgorithm::Hashed(Algorithm::Segmented { .. }) => "segmented".to_owned(),
         other => other.to_string(),
     }
 }
