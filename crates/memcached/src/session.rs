@@ -10,7 +10,7 @@ use std::sync::Arc;
 use memchr::memchr;
 
 use crate::auth::Users;
-use crate::protocol::{BadCommand, Command, DataBlock, Retrieval, StoreMode, parse};
+use crate::protocol::{BadCommand, ChangeCommand, Command, DataBlock, Retrieval, StoreMode, parse};
 use crate::receiving::FREE;
 use crate::replies::{ChangeRequest, Next, execute, execute_changes, execute_get};
 use crate::server::Shared;
@@ -75,10 +75,8 @@ struct WaitingChanges<'a> {
 impl<'a> WaitingChanges<'a> {
     fn push(&mut self, request: ChangeRequest<'a>) {
         self.bytes += request.data.len();
-        if let Command::Get(retrieval) = &request.command {
-            self.bytes += ASSUMED_VALUE_BYTES * retrieval.keys.len();
-        } else if request.command.returns_values() {
-            self.bytes += ASSUMED_VALUE_BYTES;
+        if request.command.returns_values() {
+            self.bytes += ASSUMED_VALUE_BYTES * request.command.keys();
         }
         self.requests.push(request);
     }
@@ -250,20 +248,27 @@ impl Session {
         changes: &mut WaitingChanges<'a>,
         reply: &mut Vec<u8>,
     ) -> Step {
-        let Some(block) = command.block() else {
-            if let Command::Get(retrieval) = &command
-                && (retrieval.exptime.is_none() || retrieval.keys.len() > MAX_TOUCHED_KEYS)
+        let command = match command {
+            Command::Get(retrieval) => {
+                changes.execute(&self.shared, reply);
+                return self.retrieve(&retrieval, consumed, reply);
+            }
+            Command::Change(ChangeCommand::GetAndTouch { retrieval, exptime })
+                if retrieval.keys.len() > MAX_TOUCHED_KEYS =>
             {
                 changes.execute(&self.shared, reply);
-                return self.retrieve(retrieval, consumed, reply);
+                return self.retrieve_and_touch(&retrieval, exptime, consumed, reply);
             }
-            if command.changes_items() {
-                changes.push(ChangeRequest { command, data: b"" });
-                return done(consumed);
+            Command::Change(command) => command,
+            Command::Direct(command) => {
+                changes.execute(&self.shared, reply);
+                let next = execute(&self.shared, &command, reply);
+                return Step::Done { consumed, next };
             }
-            changes.execute(&self.shared, reply);
-            let next = execute(&self.shared, &command, reply);
-            return Step::Done { consumed, next };
+        };
+        let Some(block) = command.block() else {
+            changes.push(ChangeRequest { command, data: b"" });
+            return done(consumed);
         };
         if block.len > self.shared.settings.most_data(block.key) {
             changes.execute(&self.shared, reply);
@@ -294,17 +299,32 @@ impl Session {
     /// Executes a retrieval, of which many values are returned in parts: their replies are sent before the
     /// next part is read, so that they do not take memory all at once.
     fn retrieve(&mut self, retrieval: &Retrieval<'_>, consumed: usize, reply: &mut Vec<u8>) -> Step {
+        self.retrieved = execute_get(&self.shared, retrieval, self.retrieved, MAX_REPLIES_BYTES, reply);
+        self.end_part(retrieval, consumed)
+    }
+
+    /// Executes a retrieval that sets a time of expiry, in parts as [`retrieve`](Self::retrieve) does.
+    fn retrieve_and_touch(
+        &mut self,
+        retrieval: &Retrieval<'_>,
+        exptime: i64,
+        consumed: usize,
+        reply: &mut Vec<u8>,
+    ) -> Step {
         let keys = retrieval.keys.len();
-        if retrieval.exptime.is_none() {
-            self.retrieved = execute_get(&self.shared, retrieval, self.retrieved, MAX_REPLIES_BYTES, reply);
-        }
         while self.retrieved < keys && reply.len() < MAX_REPLIES_BYTES {
             let end = keys.min(self.retrieved + MAX_TOUCHED_KEYS);
-            let command = Command::Get(retrieval.part(self.retrieved..end));
+            let retrieval = retrieval.part(self.retrieved..end);
+            let command = ChangeCommand::GetAndTouch { retrieval, exptime };
             let all_found_out = execute_changes(&self.shared, &[ChangeRequest { command, data: b"" }], reply);
             self.retrieved = if all_found_out { end } else { keys };
         }
-        if self.retrieved < keys {
+        self.end_part(retrieval, consumed)
+    }
+
+    /// Ends a part of a retrieval.
+    fn end_part(&mut self, retrieval: &Retrieval<'_>, consumed: usize) -> Step {
+        if self.retrieved < retrieval.keys.len() {
             return Step::Unfinished;
         }
         self.retrieved = 0;
@@ -346,9 +366,9 @@ impl Session {
             skip,
             ..BadCommand::new(reply)
         };
-        let Command::Store(storage) = command else {
+        let Command::Change(ChangeCommand::Store(storage)) = command else {
             let skip = match command {
-                Command::MetaSet(_, len) => Some(*len),
+                Command::Change(ChangeCommand::MetaSet(_, len)) => Some(*len),
                 _ => None,
             };
             return self.refuse(bad("CLIENT_ERROR unauthenticated", skip), false, consumed, reply);

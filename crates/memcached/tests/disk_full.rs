@@ -205,19 +205,21 @@ fn writes_go_on_after_deletions() {
 
 #[test]
 fn writes_go_on_after_a_flush() {
-    let mut server = FullServer::start(STORE);
-    server.client.talk("flush_all\r\n", "OK\r\n");
-    server.client.talk("get k0\r\n", "END\r\n");
-    let again = server.items / 2;
-    for number in 0..again {
-        server.store_at_last(5000 + number);
-    }
-    server.kill();
-    server.client.talk("get k0\r\n", "END\r\n");
-    for number in 0..again {
-        server.client.talk(
-            &format!("mg k{} s\r\n", 5000 + number),
-            &format!("HD s{ITEM}\r\n"),
-        );
+    for options in [STORE, TREE] {
+        let mut server = FullServer::start(options);
+        server.client.talk("flush_all\r\n", "OK\r\n");
+        server.client.talk("get k0\r\n", "END\r\n");
+        let again = server.items / 2;
+        for number in 0..again {
+            server.store_at_last(5000 + number);
+        }
+        server.kill();
+        server.client.talk("get k0\r\n", "END\r\n");
+        for number in 0..again {
+            server.client.talk(
+                &format!("mg k{} s\r\n", 5000 + number),
+                &format!("HD s{ITEM}\r\n"),
+            );
+        }
     }
 }

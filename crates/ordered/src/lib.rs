@@ -74,7 +74,8 @@ pub use kind::TreeKind;
 pub use lb::{LbOptions, LbTree};
 pub use range::Range;
 pub use registry::{
-    create_tree, create_tree_in, open_tree, open_tree_read_only, open_tree_unsynced, tree_kind, trees,
+    create_tree, create_tree_in, create_tree_using_reserve, open_tree, open_tree_read_only,
+    open_tree_unsynced, tree_kind, trees,
 };
 pub use wb::WbTree;
 

@@ -5,10 +5,10 @@
 
 use std::str::FromStr;
 
-use halocline_pool::Pool;
+use halocline_pool::{Pool, ReserveUse};
 
 use crate::open_mode::OpenMode;
-use crate::stored::{DEFAULT_CHUNK, StoredTree};
+use crate::stored::{DEFAULT_CHUNK, StoredTree, TreeSpace};
 use crate::{FastFair, FpTree, LbTree, OrderedIndex, TreeError, TreeKind, WbTree};
 
 impl FromStr for TreeKind {
@@ -32,7 +32,7 @@ type BoxedTree = Result<Box<dyn OrderedIndex>, TreeError>;
 struct TreeFactory {
     kind: TreeKind,
     owner: [u8; 8],
-    create: fn(&Pool, &str, u64) -> BoxedTree,
+    create: fn(&Pool, &str, TreeSpace) -> BoxedTree,
     open: fn(&Pool, &str, OpenMode) -> BoxedTree,
 }
 
@@ -41,7 +41,7 @@ impl TreeFactory {
         TreeFactory {
             kind,
             owner: T::OWNER,
-            create: |pool, name, chunk| Ok(Box::new(T::create_stored(pool, name, chunk)?)),
+            create: |pool, name, space| Ok(Box::new(T::create_stored(pool, name, space)?)),
             open: |pool, name, open_mode| Ok(Box::new(T::open_stored(pool, name, open_mode)?)),
         }
     }
@@ -83,7 +83,26 @@ pub fn create_tree_in(
     kind: TreeKind,
     chunk: u64,
 ) -> Result<Box<dyn OrderedIndex>, TreeError> {
-    (factory(kind).create)(pool, name, chunk)
+    (factory(kind).create)(pool, name, TreeSpace::of_chunks(chunk))
+}
+
+/// Creates an empty tree like [`create_tree_in`], on a full disk in the reserve of the pool: for a tree that
+/// stands for what is deleted. A small `chunk` leaves the reserve to others.
+///
+/// # Errors
+/// As [`create_tree`].
+pub fn create_tree_using_reserve(
+    pool: &Pool,
+    name: &str,
+    kind: TreeKind,
+    chunk: u64,
+    purpose: ReserveUse,
+) -> Result<Box<dyn OrderedIndex>, TreeError> {
+    let space = TreeSpace {
+        chunk,
+        reserve_use: Some(purpose),
+    };
+    (factory(kind).create)(pool, name, space)
 }
 
 /// Opens the tree with this name, whatever its kind. The cost depends on the kind.

@@ -110,6 +110,28 @@ impl Items {
         };
         Ok(Decision::put(item, ChangeOutcome::Calculate(calculated)))
     }
+
+    /// Notes the outcome of a change that was committed.
+    pub(super) fn conclude_arithmetic(&self, key: &[u8], change: &Arithmetic, calculated: Calculated) {
+        let counters = &self.counters;
+        let (hits, misses) = if change.decrement {
+            (&counters.decr_hits, &counters.decr_misses)
+        } else {
+            (&counters.incr_hits, &counters.incr_misses)
+        };
+        match calculated {
+            Calculated::Number { is_new, .. } => {
+                hits.add(1);
+                if is_new {
+                    self.accesses.stored(key, self.now());
+                } else {
+                    self.accesses.renew(key, self.now());
+                }
+            }
+            Calculated::NotFound => misses.add(1),
+            Calculated::Exists | Calculated::NotNumeric => {}
+        }
+    }
 }
 
 /// Returns the number that data is, which may end in spaces.

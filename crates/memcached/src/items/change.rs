@@ -29,20 +29,33 @@ pub(crate) enum ChangeOutcome {
     Find(Option<Found>),
 }
 
-/// The effect of a command on the item of its key.
+impl ChangeOutcome {
+    /// Returns the item that a lookup has found.
+    pub(crate) fn into_found(self) -> Option<Found> {
+        match self {
+            ChangeOutcome::Find(found) => found,
+            _ => None,
+        }
+    }
+}
+
+/// The effect of a commit on the item of a key.
 #[derive(Debug)]
 pub(super) enum Effect {
-    /// It stays as it is.
-    None,
     /// It is replaced by this one, which is encoded.
     Put(Arc<Item>),
     Delete,
+    /// It leaves for another item. No command decides that.
+    Evict {
+        had_expired: bool,
+    },
 }
 
 /// The effect of a change, and its outcome once that is committed.
 #[derive(Debug)]
 pub(super) struct Decision {
-    pub(super) effect: Effect,
+    /// `None` if the item stays as it is.
+    pub(super) effect: Option<Effect>,
     pub(super) outcome: ChangeOutcome,
 }
 
@@ -50,7 +63,7 @@ impl Decision {
     /// Returns the decision to change nothing.
     pub(super) fn keep(outcome: ChangeOutcome) -> Decision {
         Decision {
-            effect: Effect::None,
+            effect: None,
             outcome,
         }
     }
@@ -59,7 +72,7 @@ impl Decision {
     pub(super) fn put(mut item: Item, outcome: ChangeOutcome) -> Decision {
         item.encode();
         Decision {
-            effect: Effect::Put(Arc::new(item)),
+            effect: Some(Effect::Put(Arc::new(item))),
             outcome,
         }
     }
@@ -100,25 +113,20 @@ impl Items {
     }
 
     /// Notes that a change was committed, after those before it.
-    pub(super) fn conclude(&self, change: &Change<'_>, effect: &Effect, outcome: &mut ChangeOutcome) {
+    pub(super) fn conclude(&self, change: &Change<'_>, effect: Option<&Effect>, outcome: &mut ChangeOutcome) {
         let is_gone = match effect {
-            Effect::None => false,
-            Effect::Put(item) => has_passed(item.expires, self.now()),
-            Effect::Delete => true,
+            None => false,
+            Some(Effect::Put(item)) => has_passed(item.expires, self.now()),
+            Some(Effect::Delete | Effect::Evict { .. }) => true,
         };
         if is_gone {
             self.accesses.forget(change.key());
         }
         match (change, outcome) {
-            (Change::Write(write), ChangeOutcome::Write(WriteOutcome::Stored { .. })) => {
-                self.accesses.stored(write.key, self.now());
-                self.counters.total_items.add(1);
+            (Change::Write(write), ChangeOutcome::Write(outcome)) => self.conclude_write(write, *outcome),
+            (Change::Calculate { key, arithmetic }, ChangeOutcome::Calculate(calculated)) => {
+                self.conclude_arithmetic(key, arithmetic, *calculated);
             }
-            (Change::Calculate { key, .. }, ChangeOutcome::Calculate(calculated)) => match calculated {
-                Calculated::Number { is_new: true, .. } => self.accesses.stored(key, self.now()),
-                Calculated::Number { .. } => self.accesses.renew(key, self.now()),
-                _ => {}
-            },
             (Change::Remove { key, removal }, ChangeOutcome::Remove(RemoveOutcome::Removed))
                 if removal.remove_value =>
             {

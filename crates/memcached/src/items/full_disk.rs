@@ -1,12 +1,12 @@
-//! A full disk: values are refused, and items are deleted, and those of a store flushed, at the first
-//! attempt, which takes no free byte of the disk.
+//! A full disk: values are refused, and items are deleted and flushed at the first attempt, which takes no
+//! free byte of the disk.
 
 use std::sync::Arc;
 
 use halocline_explore::Tracked;
 use halocline_media::MediumAccess;
 use halocline_ordered::TreeKind;
-use halocline_pool::Pool;
+use halocline_pool::{ObjectKind, Pool, PoolError};
 
 use super::workload::{Backend, Collisions, Delete, Running, START, Set, Step, Store, Tree};
 use super::{ChangeOutcome, RemoveOutcome, WriteOutcome};
@@ -77,6 +77,24 @@ impl FullDisk {
         }
     }
 
+    /// Stores objects in what the items have left of the pool, until there is not a free block.
+    fn fill_rest(&self) {
+        let put = |number: usize| {
+            let txn = self.pool.begin()?;
+            let mut writer = txn.alloc(1)?;
+            writer.append(&[1]);
+            let extent = writer.finish(1)?;
+            txn.put(&format!("rest/{number}"), ObjectKind::TABLE, &[], vec![extent])?;
+            txn.commit()
+        };
+        let refused = (0..).find_map(|number| put(number).err());
+        assert!(
+            matches!(refused, Some(PoolError::DiskFull { .. })),
+            "{:?}: {refused:?}",
+            self.backend
+        );
+    }
+
     fn reclaim(&self) {
         while self.running.items.reclaim().unwrap() {}
     }
@@ -138,14 +156,48 @@ fn items_are_deleted_at_the_first_attempt() {
 }
 
 #[test]
-fn items_of_a_store_are_flushed_at_the_first_attempt() {
-    let disk = FullDisk::new(Store);
-    disk.running.items.flush(0).unwrap();
-    assert_eq!(disk.visible(), [0; 0]);
-    disk.reclaim();
-    for number in 0..disk.large / 2 {
-        assert!(disk.is_stored(Set(number, LARGE)), "item {number}");
+fn items_are_flushed_at_the_first_attempt() {
+    for backend in BACKENDS {
+        let disk = FullDisk::new(backend);
+        if !backend.is_atomic() {
+            disk.fill_rest();
+        }
+        disk.running.items.flush(0).unwrap();
+        assert_eq!(disk.visible(), [0; 0], "{backend:?}");
+        disk.reclaim();
+        for number in 0..disk.large / 2 {
+            assert!(disk.is_stored(Set(number, LARGE)), "{backend:?}, item {number}");
+        }
+        let disk = disk.open_again();
+        assert_eq!(
+            disk.visible(),
+            (0..disk.large / 2).collect::<Vec<_>>(),
+            "{backend:?}"
+        );
     }
-    let disk = disk.open_again();
-    assert_eq!(disk.visible(), (0..disk.large / 2).collect::<Vec<_>>());
+}
+
+/// Each of the trees takes a part of the reserve, until the former ones are removed.
+#[test]
+fn items_in_trees_are_flushed_again_and_again() {
+    for backend in BACKENDS.into_iter().filter(|backend| !backend.is_atomic()) {
+        let disk = FullDisk::new(backend);
+        disk.fill_rest();
+        for _ in 0..3 {
+            for _ in 0..5 {
+                disk.running.items.flush(0).unwrap();
+            }
+            assert_eq!(disk.visible(), [0; 0], "{backend:?}");
+            disk.reclaim();
+            assert!(disk.is_stored(Set(0, LARGE)), "{backend:?}");
+        }
+        // As after a crash, former trees are there at the opening.
+        disk.running.items.flush(0).unwrap();
+        let disk = disk.open_again();
+        assert_eq!(disk.visible(), [0; 0], "{backend:?}");
+        disk.reclaim();
+        for number in 0..disk.large / 2 {
+            assert!(disk.is_stored(Set(number, LARGE)), "{backend:?}, item {number}");
+        }
+    }
 }

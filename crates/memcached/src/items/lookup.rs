@@ -103,9 +103,7 @@ impl Items {
         let lookup = *lookup;
         let mut found = None;
         for outcome in self.commit_alone(&Change::Find { key, lookup }) {
-            if let ChangeOutcome::Find(item) = outcome? {
-                found = item;
-            }
+            found = outcome?.into_found();
         }
         Ok(found)
     }
@@ -135,7 +133,7 @@ impl Items {
                 ..Found::new(Arc::clone(&item))
             };
             return Ok(Decision {
-                effect: Effect::Put(item),
+                effect: Some(Effect::Put(item)),
                 outcome: ChangeOutcome::Find(Some(found)),
             });
         };
@@ -164,11 +162,7 @@ impl Items {
             ..Found::new(Arc::clone(&item))
         };
         Ok(Decision {
-            effect: if is_changed {
-                Effect::Put(item)
-            } else {
-                Effect::None
-            },
+            effect: is_changed.then_some(Effect::Put(item)),
             outcome: ChangeOutcome::Find(Some(found)),
         })
     }

@@ -48,7 +48,7 @@ impl Items {
         let outcome = ChangeOutcome::Remove(RemoveOutcome::Removed);
         if !removal.invalidate && !removal.remove_value {
             return Ok(Decision {
-                effect: Effect::Delete,
+                effect: Some(Effect::Delete),
                 outcome,
             });
         }

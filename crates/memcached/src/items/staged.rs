@@ -8,6 +8,7 @@
 //! after it, when its copy is replaced or removed. The caller holds the locks of all keys but those that
 //! leave.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -17,7 +18,6 @@ use crate::error::{MemcachedError, Result};
 use crate::eviction::LeavingItem;
 use crate::expiry::has_passed;
 use crate::fault::{MemcachedFault, injected};
-use crate::item::Item;
 use crate::storage::{ItemChange, ItemGeneration};
 
 /// Changes in the order in which they are made.
@@ -28,21 +28,8 @@ pub(super) struct StagedChanges<'a>(Vec<StagedChange<'a>>);
 pub(super) struct StagedChange<'a> {
     /// The number of its command in the commit.
     command: usize,
-    effect: StagedEffect<'a>,
-}
-
-#[derive(Debug)]
-enum StagedEffect<'a> {
-    Put {
-        key: &'a [u8],
-        /// The item, which was encoded.
-        item: &'a Arc<Item>,
-    },
-    Delete {
-        key: &'a [u8],
-    },
-    /// Leaves for another item.
-    Evict(LeavingItem),
+    key: Cow<'a, [u8]>,
+    effect: Effect,
 }
 
 /// The commands of a commit that have failed, with their errors.
@@ -50,24 +37,22 @@ pub(super) type CommitFailures = BTreeMap<usize, MemcachedError>;
 
 impl StagedChange<'_> {
     pub(super) fn key(&self) -> &[u8] {
-        match &self.effect {
-            StagedEffect::Put { key, .. } | StagedEffect::Delete { key } => key,
-            StagedEffect::Evict(item) => &item.key,
-        }
+        &self.key
     }
 
     pub(super) fn is_eviction(&self) -> bool {
-        matches!(self.effect, StagedEffect::Evict(_))
+        matches!(self.effect, Effect::Evict { .. })
     }
 
     fn in_storage(&self) -> ItemChange<'_> {
+        let key = self.key();
         match &self.effect {
-            StagedEffect::Put { key, item } => ItemChange::Put {
+            Effect::Put(item) => ItemChange::Put {
                 key,
                 value: item.encoded(),
                 expires: item.expires,
             },
-            _ => ItemChange::Delete { key: self.key() },
+            Effect::Delete | Effect::Evict { .. } => ItemChange::Delete { key },
         }
     }
 }
@@ -82,7 +67,10 @@ impl StagedChanges<'_> {
 fn evictions<'a>(command: usize, items: Vec<LeavingItem>) -> impl Iterator<Item = StagedChange<'a>> {
     items.into_iter().map(move |item| StagedChange {
         command,
-        effect: StagedEffect::Evict(item),
+        key: Cow::Owned(item.key.into_vec()),
+        effect: Effect::Evict {
+            had_expired: item.has_expired,
+        },
     })
 }
 
@@ -93,27 +81,28 @@ impl Items {
         &self,
         command: usize,
         key: &'a [u8],
-        effect: &'a Effect,
+        effect: &Effect,
         staged: &mut StagedChanges<'a>,
     ) {
-        let item = match effect {
-            Effect::None => return,
-            Effect::Put(item) if !has_passed(item.expires, self.now()) => item,
-            Effect::Put(_) | Effect::Delete => {
+        let mut push = |effect| {
+            let key = Cow::Borrowed(key);
+            staged.0.push(StagedChange { command, key, effect });
+        };
+        match effect {
+            Effect::Put(item) if !has_passed(item.expires, self.now()) => {
+                push(Effect::Put(Arc::clone(item)));
+                if let Some(evictor) = &self.evictor {
+                    let bytes = self.storage.footprint(key.len(), item.bytes());
+                    let leaving = evictor.stored(key, bytes, item.expires, self.now());
+                    staged.0.extend(evictions(command, leaving));
+                }
+            }
+            Effect::Put(_) | Effect::Delete | Effect::Evict { .. } => {
                 if let Some(evictor) = &self.evictor {
                     evictor.removed(key);
                 }
-                let effect = StagedEffect::Delete { key };
-                staged.0.push(StagedChange { command, effect });
-                return;
+                push(Effect::Delete);
             }
-        };
-        let effect = StagedEffect::Put { key, item };
-        staged.0.push(StagedChange { command, effect });
-        if let Some(evictor) = &self.evictor {
-            let bytes = self.storage.footprint(key.len(), item.bytes());
-            let leaving = evictor.stored(key, bytes, item.expires, self.now());
-            staged.0.extend(evictions(command, leaving));
         }
     }
 
@@ -148,12 +137,12 @@ impl Items {
                 continue;
             }
             match &change.effect {
-                StagedEffect::Put { item, .. } => Items::end_change(mark, item),
-                StagedEffect::Evict(item) => {
-                    self.accesses.forget(&item.key);
-                    evicted += u64::from(!item.has_expired);
+                Effect::Put(item) => Items::end_change(mark, item),
+                Effect::Evict { had_expired } => {
+                    self.accesses.forget(change.key());
+                    evicted += u64::from(!had_expired);
                 }
-                StagedEffect::Delete { .. } => {}
+                Effect::Delete => {}
             }
         }
         self.counters.evictions.add(evicted);

@@ -61,7 +61,7 @@ impl Items {
             }
             let decision = self.decide(&**generation, change, waiting);
             if let Ok(Decision {
-                effect: Effect::Put(item),
+                effect: Some(Effect::Put(item)),
                 ..
             }) = &decision
             {
@@ -71,8 +71,11 @@ impl Items {
         }
         let mut staged = StagedChanges::default();
         for (command, (change, decision)) in changes.iter().zip(&decisions).enumerate() {
-            if let Ok(decision) = decision {
-                self.stage(command, change.key(), &decision.effect, &mut staged);
+            if let Ok(Decision {
+                effect: Some(effect), ..
+            }) = decision
+            {
+                self.stage(command, change.key(), effect, &mut staged);
             }
         }
         let mut failures = self.commit(&**generation, &staged)?;
@@ -82,7 +85,7 @@ impl Items {
                 return Err(error);
             }
             let Decision { effect, mut outcome } = decision?;
-            self.conclude(change, &effect, &mut outcome);
+            self.conclude(change, effect.as_ref(), &mut outcome);
             Ok(outcome)
         });
         Ok(outcomes.collect())

@@ -33,7 +33,8 @@ pub(crate) struct Write<'a> {
 pub(crate) enum WriteOutcome {
     /// Stored with this cas value and this size of the data.
     Stored { cas: u64, size: u64 },
-    /// The item is there, or not there, against what the mode wants.
+    /// The item is there, or not there, against what the mode wants, or would become too large by what is
+    /// added to it.
     NotStored,
     /// The item has another cas value.
     Exists,
@@ -72,7 +73,11 @@ impl Items {
         };
         let size = item.data().len() as u64;
         if size > write.most {
-            return refused(WriteOutcome::TooLarge);
+            return refused(match write.mode {
+                // As in memcached, which cannot allocate the longer item.
+                StoreMode::Append | StoreMode::Prepend => WriteOutcome::NotStored,
+                StoreMode::Set | StoreMode::Add | StoreMode::Replace => WriteOutcome::TooLarge,
+            });
         }
         if self.is_full(generation, waiting + size) {
             return refused(WriteOutcome::NoRoom);
@@ -80,6 +85,24 @@ impl Items {
         item.cas = write.new_cas.map_or_else(|| self.cas.next(), Ok)?;
         let stored = WriteOutcome::Stored { cas: item.cas, size };
         Ok(Decision::put(item, ChangeOutcome::Write(stored)))
+    }
+
+    /// Notes the outcome of a write that was committed.
+    pub(super) fn conclude_write(&self, write: &Write<'_>, outcome: WriteOutcome) {
+        let counters = &self.counters;
+        if let WriteOutcome::Stored { .. } = outcome {
+            self.accesses.stored(write.key, self.now());
+            counters.total_items.add(1);
+        }
+        if write.cas.is_none() || !matches!(write.mode, StoreMode::Set | StoreMode::Replace) {
+            return;
+        }
+        match outcome {
+            WriteOutcome::Stored { .. } => counters.cas_hits.add(1),
+            WriteOutcome::Exists => counters.cas_badval.add(1),
+            WriteOutcome::NotFound => counters.cas_misses.add(1),
+            WriteOutcome::NotStored | WriteOutcome::TooLarge | WriteOutcome::NoRoom => {}
+        }
     }
 
     /// Returns the item as it is to be stored, or why it is not.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::tokens::number;
-use super::{BadCommand, Command, StoreMode, key};
+use super::{BadCommand, ChangeCommand, Command, DirectCommand, StoreMode, key};
 
 /// `get` and its variants.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,8 +11,6 @@ pub(crate) struct Retrieval<'a> {
     pub(crate) keys: Vec<&'a [u8]>,
     /// The reply has the cas values.
     pub(crate) with_cas: bool,
-    /// The new time of expiry of each key.
-    pub(crate) exptime: Option<i64>,
     /// The reply ends with these keys. Otherwise others follow.
     pub(crate) ends: bool,
 }
@@ -24,7 +22,6 @@ impl<'a> Retrieval<'a> {
             ends: self.ends && keys.end == self.keys.len(),
             keys: self.keys[keys].to_vec(),
             with_cas: self.with_cas,
-            exptime: self.exptime,
         }
     }
 }
@@ -58,34 +55,36 @@ pub(super) fn parse<'a>(name: &[u8], mut rest: Vec<&'a [u8]>) -> Result<Command<
     let parsed = match name {
         b"get" => get(rest, false),
         b"gets" => get(rest, true),
-        b"gat" => get_and_touch(rest, false),
-        b"gats" => get_and_touch(rest, true),
-        b"set" => storage(StoreMode::Set, rest),
-        b"add" => storage(StoreMode::Add, rest),
-        b"replace" => storage(StoreMode::Replace, rest),
-        b"append" => storage(StoreMode::Append, rest),
-        b"prepend" => storage(StoreMode::Prepend, rest),
-        b"cas" => compare_and_set(rest),
-        b"delete" => delete(rest),
-        b"incr" => arithmetic(rest, false),
-        b"decr" => arithmetic(rest, true),
-        b"touch" => touch(rest),
+        b"gat" => get_and_touch(rest, false).map(Command::Change),
+        b"gats" => get_and_touch(rest, true).map(Command::Change),
+        b"set" => storage(StoreMode::Set, rest).map(Command::Change),
+        b"add" => storage(StoreMode::Add, rest).map(Command::Change),
+        b"replace" => storage(StoreMode::Replace, rest).map(Command::Change),
+        b"append" => storage(StoreMode::Append, rest).map(Command::Change),
+        b"prepend" => storage(StoreMode::Prepend, rest).map(Command::Change),
+        b"cas" => compare_and_set(rest).map(Command::Change),
+        b"delete" => delete(rest).map(Command::Change),
+        b"incr" => arithmetic(rest, false).map(Command::Change),
+        b"decr" => arithmetic(rest, true).map(Command::Change),
+        b"touch" => touch(rest).map(Command::Change),
         b"flush_all" => flush_all(rest),
-        b"version" => Ok(Command::Version),
+        b"version" => Ok(Command::Direct(DirectCommand::Version)),
         b"verbosity" => {
             let noreply = takes_noreply(&mut rest);
             match rest.first() {
-                Some(level) if number::<u32>(level).is_some() => Ok(Command::Verbosity { noreply }),
+                Some(level) if number::<u32>(level).is_some() => {
+                    Ok(Command::Direct(DirectCommand::Verbosity { noreply }))
+                }
                 _ => Err(BadCommand::FORMAT),
             }
         }
-        b"stats" => Ok(Command::Stats(rest)),
+        b"stats" => Ok(Command::Direct(DirectCommand::Stats(rest))),
         b"shutdown" => match rest[..] {
-            [] => Ok(Command::Shutdown { graceful: false }),
-            [b"graceful"] => Ok(Command::Shutdown { graceful: true }),
+            [] => Ok(Command::Direct(DirectCommand::Shutdown { graceful: false })),
+            [b"graceful"] => Ok(Command::Direct(DirectCommand::Shutdown { graceful: true })),
             _ => Err(BadCommand::new("CLIENT_ERROR invalid shutdown mode")),
         },
-        b"quit" => Ok(Command::Quit),
+        b"quit" => Ok(Command::Direct(DirectCommand::Quit)),
         _ => Err(BadCommand::UNKNOWN),
     };
     parsed.map_err(silent)
@@ -104,23 +103,22 @@ fn get(keys: Vec<&[u8]>, with_cas: bool) -> Result<Command<'_>, BadCommand> {
     Ok(Command::Get(Retrieval {
         keys,
         with_cas,
-        exptime: None,
         ends: true,
     }))
 }
 
-fn get_and_touch(mut rest: Vec<&[u8]>, with_cas: bool) -> Result<Command<'_>, BadCommand> {
+fn get_and_touch(mut rest: Vec<&[u8]>, with_cas: bool) -> Result<ChangeCommand<'_>, BadCommand> {
     if rest.len() < 2 {
         return Err(BadCommand::FORMAT);
     }
     let exptime = exptime(rest.remove(0)).ok_or(BadCommand::EXPTIME)?;
     rest.iter().try_for_each(|word| key(word).map(|_| ()))?;
-    Ok(Command::Get(Retrieval {
+    let retrieval = Retrieval {
         keys: rest,
         with_cas,
-        exptime: Some(exptime),
         ends: true,
-    }))
+    };
+    Ok(ChangeCommand::GetAndTouch { retrieval, exptime })
 }
 
 /// Parses an expiration time, which clients send as a signed 32-bit integer.
@@ -128,7 +126,7 @@ fn exptime(word: &[u8]) -> Option<i64> {
     number::<i32>(word).map(i64::from)
 }
 
-fn storage(mode: StoreMode, mut rest: Vec<&[u8]>) -> Result<Command<'_>, BadCommand> {
+fn storage(mode: StoreMode, mut rest: Vec<&[u8]>) -> Result<ChangeCommand<'_>, BadCommand> {
     let noreply = takes_noreply(&mut rest);
     // Further words have no meaning, as in memcached.
     let [name, flags, expires, len, ..] = rest[..] else {
@@ -137,7 +135,7 @@ fn storage(mode: StoreMode, mut rest: Vec<&[u8]>) -> Result<Command<'_>, BadComm
     stored(mode, [name, flags, expires, len], None, noreply)
 }
 
-fn compare_and_set(mut rest: Vec<&[u8]>) -> Result<Command<'_>, BadCommand> {
+fn compare_and_set(mut rest: Vec<&[u8]>) -> Result<ChangeCommand<'_>, BadCommand> {
     let noreply = takes_noreply(&mut rest);
     let [name, flags, expires, len, ..] = rest[..] else {
         return Err(BadCommand::SHORT_STORE);
@@ -152,13 +150,13 @@ fn stored<'a>(
     [name, flags, expires, len]: [&'a [u8]; 4],
     cas: Option<u64>,
     noreply: bool,
-) -> Result<Command<'a>, BadCommand> {
+) -> Result<ChangeCommand<'a>, BadCommand> {
     let len = number(len)
         .filter(|len| *len <= MAX_BLOCK)
         .ok_or(BadCommand::SHORT_STORE)?;
     // From here on it is known how much to skip, so that data is not taken for commands.
     let bad = BadCommand::FORMAT.skipping(len);
-    Ok(Command::Store(Storage {
+    Ok(ChangeCommand::Store(Storage {
         mode,
         key: key(name).map_err(|_| bad)?,
         flags: number(flags).ok_or(bad)?,
@@ -169,11 +167,11 @@ fn stored<'a>(
     }))
 }
 
-fn delete(mut rest: Vec<&[u8]>) -> Result<Command<'_>, BadCommand> {
+fn delete(mut rest: Vec<&[u8]>) -> Result<ChangeCommand<'_>, BadCommand> {
     let noreply = takes_noreply(&mut rest);
     // Old clients send a time of 0, the only one that was ever supported.
     match rest[..] {
-        [name] | [name, b"0"] => Ok(Command::Delete {
+        [name] | [name, b"0"] => Ok(ChangeCommand::Delete {
             key: key(name)?,
             noreply,
         }),
@@ -184,12 +182,12 @@ fn delete(mut rest: Vec<&[u8]>) -> Result<Command<'_>, BadCommand> {
     }
 }
 
-fn arithmetic(mut rest: Vec<&[u8]>, decrement: bool) -> Result<Command<'_>, BadCommand> {
+fn arithmetic(mut rest: Vec<&[u8]>, decrement: bool) -> Result<ChangeCommand<'_>, BadCommand> {
     let noreply = takes_noreply(&mut rest);
     let [name, delta, ..] = rest[..] else {
         return Err(BadCommand::FORMAT);
     };
-    Ok(Command::Arithmetic {
+    Ok(ChangeCommand::Arithmetic {
         key: key(name)?,
         delta: number(delta).ok_or(BadCommand::new("CLIENT_ERROR invalid numeric delta argument"))?,
         decrement,
@@ -197,12 +195,12 @@ fn arithmetic(mut rest: Vec<&[u8]>, decrement: bool) -> Result<Command<'_>, BadC
     })
 }
 
-fn touch(mut rest: Vec<&[u8]>) -> Result<Command<'_>, BadCommand> {
+fn touch(mut rest: Vec<&[u8]>) -> Result<ChangeCommand<'_>, BadCommand> {
     let noreply = takes_noreply(&mut rest);
     let [name, expires, ..] = rest[..] else {
         return Err(BadCommand::FORMAT);
     };
-    Ok(Command::Touch {
+    Ok(ChangeCommand::Touch {
         key: key(name)?,
         exptime: exptime(expires).ok_or(BadCommand::EXPTIME)?,
         noreply,
@@ -215,7 +213,7 @@ fn flush_all(mut rest: Vec<&[u8]>) -> Result<Command<'_>, BadCommand> {
         None => 0,
         Some(delay) => exptime(delay).ok_or(BadCommand::EXPTIME)?,
     };
-    Ok(Command::FlushAll { delay, noreply })
+    Ok(Command::Direct(DirectCommand::FlushAll { delay, noreply }))
 }
 
 #[cfg(test)]
@@ -235,7 +233,7 @@ mod tests {
             cas: Some(u64::MAX),
             noreply: true,
         };
-        assert_eq!(parsed, Command::Store(expected));
+        assert_eq!(parsed, Command::Change(ChangeCommand::Store(expected)));
         for len in ["-1", "2147483647", "4294967295", "x"] {
             assert_eq!(
                 parse(format!("set k 0 0 {len} noreply").as_bytes()),
@@ -246,21 +244,28 @@ mod tests {
         assert_eq!(parse(b"set k 4294967296 0 5").unwrap_err().skip, Some(5));
         assert!(parse(b"set k 0 x 5 noreply").unwrap_err().is_silent);
         assert_eq!(parse(b"set k 0 0"), Err(BadCommand::SHORT_STORE));
-        assert!(matches!(parse(b"set k 0 0 5 more words"), Ok(Command::Store(_))));
+        assert!(matches!(
+            parse(b"set k 0 0 5 more words"),
+            Ok(Command::Change(ChangeCommand::Store(_)))
+        ));
         let long = [b"set ".as_slice(), &[b'k'; 251], b" 0 0 7"].concat();
         assert_eq!(parse(&long).unwrap_err().skip, Some(7));
     }
 
     #[test]
     fn retrievals_name_keys() {
-        let Ok(Command::Get(found)) = parse(b"gats 10 a b") else {
+        let Ok(Command::Change(ChangeCommand::GetAndTouch {
+            retrieval: found,
+            exptime,
+        })) = parse(b"gats 10 a b")
+        else {
             panic!("a retrieval")
         };
         let found_part = found.part(0..1);
         assert!(found.part(1..2).ends);
         assert_eq!(
-            (found.keys, found.with_cas, found.exptime),
-            (vec![&b"a"[..], b"b"], true, Some(10))
+            (found.keys, found.with_cas, exptime),
+            (vec![&b"a"[..], b"b"], true, 10)
         );
         assert_eq!((found_part.keys, found_part.ends), (vec![&b"a"[..]], false));
         assert_eq!(parse(b"get"), Err(BadCommand::FORMAT));
@@ -271,7 +276,7 @@ mod tests {
 
     #[test]
     fn other_commands() {
-        let deleted = |noreply| Command::Delete { key: b"k", noreply };
+        let deleted = |noreply| Command::Change(ChangeCommand::Delete { key: b"k", noreply });
         assert_eq!(parse(b"delete k"), Ok(deleted(false)));
         assert_eq!(parse(b"delete k 0 noreply"), Ok(deleted(true)));
         assert!(!parse(b"delete k 10").unwrap_err().is_silent);
@@ -280,14 +285,14 @@ mod tests {
         assert!(parse(b"incr k -1 noreply").unwrap_err().is_silent);
         assert_eq!(
             parse(b"flush_all -1 noreply"),
-            Ok(Command::FlushAll {
+            Ok(Command::Direct(DirectCommand::FlushAll {
                 delay: -1,
                 noreply: true
-            })
+            }))
         );
         assert_eq!(
             parse(b"shutdown graceful"),
-            Ok(Command::Shutdown { graceful: true })
+            Ok(Command::Direct(DirectCommand::Shutdown { graceful: true }))
         );
         assert_eq!(parse(b" "), Err(BadCommand::FORMAT));
         for unknown in [&b"GET k"[..], b"nothing"] {

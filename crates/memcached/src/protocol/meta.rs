@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::tokens::number;
-use super::{BadCommand, Command, MAX_KEY, StoreMode, key};
+use super::{BadCommand, ChangeCommand, Command, DirectCommand, MAX_KEY, StoreMode, key};
 
 /// Longest token that is sent back: in memcached, 32 bytes with its letter.
 const MAX_OPAQUE: usize = 31;
@@ -224,35 +224,46 @@ impl<'a> Meta<'a> {
     }
 }
 
+/// Parses the arguments of `mg KEY FLAGS`.
+pub(super) fn get<'a>(rest: &[&'a [u8]]) -> Result<Command<'a>, BadCommand> {
+    let meta = Meta::parse(rest, 1)?;
+    let may_change = meta.ttl.is_some() || meta.vivify.is_some() || meta.recache.is_some();
+    Ok(if may_change {
+        Command::Change(ChangeCommand::MetaGet(meta))
+    } else {
+        Command::Direct(DirectCommand::MetaGet(meta))
+    })
+}
+
 /// Parses the arguments of `ms KEY LENGTH FLAGS`.
-pub(super) fn set<'a>(rest: &[&'a [u8]]) -> Result<Command<'a>, BadCommand> {
+pub(super) fn set<'a>(rest: &[&'a [u8]]) -> Result<ChangeCommand<'a>, BadCommand> {
     let len = rest.get(1).and_then(|len| number::<i32>(len));
     let len = len.filter(|len| *len <= i32::MAX - 2);
     let len = len.and_then(|len| u64::try_from(len).ok());
     let len = len.ok_or(BadCommand::SHORT_STORE)?;
     let meta = Meta::parse(rest, 2).map_err(|bad| bad.skipping(len))?;
     match meta.store_mode() {
-        Some(_) => Ok(Command::MetaSet(meta, len)),
+        Some(_) => Ok(ChangeCommand::MetaSet(meta, len)),
         None => Err(BadCommand::new("CLIENT_ERROR invalid mode for ms M token").skipping(len)),
     }
 }
 
 /// Parses the arguments of `ma KEY FLAGS`.
-pub(super) fn arithmetic<'a>(rest: &[&'a [u8]]) -> Result<Command<'a>, BadCommand> {
+pub(super) fn arithmetic<'a>(rest: &[&'a [u8]]) -> Result<ChangeCommand<'a>, BadCommand> {
     let meta = Meta::parse(rest, 1).map_err(|bad| match bad {
         BadCommand::FORMAT | OPAQUE => bad,
         _ => ARITHMETIC,
     })?;
     match meta.mode {
-        None | Some(b'I' | b'+' | b'D' | b'-') => Ok(Command::MetaArithmetic(meta)),
+        None | Some(b'I' | b'+' | b'D' | b'-') => Ok(ChangeCommand::MetaArithmetic(meta)),
         Some(_) => Err(BadCommand::new("CLIENT_ERROR invalid mode for ma M token")),
     }
 }
 
 /// Parses the arguments of `me KEY [b]`.
-pub(super) fn debug<'a>(rest: &[&'a [u8]]) -> Result<Command<'a>, BadCommand> {
+pub(super) fn debug<'a>(rest: &[&'a [u8]]) -> Result<DirectCommand<'a>, BadCommand> {
     let (name, flags) = rest.split_first().ok_or(BadCommand::FORMAT)?;
-    Ok(Command::MetaDebug {
+    Ok(DirectCommand::MetaDebug {
         key: key(name)?,
         is_base64: flags.contains(&&b"b"[..]),
     })
@@ -265,7 +276,8 @@ mod tests {
 
     #[test]
     fn flags_are_kept_in_order() {
-        let Ok(Command::MetaGet(meta)) = parse(b"mg a2V5 s v b Oxyz k t N30 C5") else {
+        let Ok(Command::Change(ChangeCommand::MetaGet(meta))) = parse(b"mg a2V5 s v b Oxyz k t N30 C5")
+        else {
             panic!("a meta get")
         };
         assert_eq!(&meta.key[..], b"key");
@@ -277,6 +289,17 @@ mod tests {
         ];
         assert_eq!(meta.returned, expected);
         assert!(meta.value && meta.is_base64 && meta.vivify == Some(30) && meta.cas == Some(5));
+    }
+
+    #[test]
+    fn some_flags_change_items() {
+        let changes = |line: &[u8]| match parse(line) {
+            Ok(Command::Change(ChangeCommand::MetaGet(_))) => true,
+            Ok(Command::Direct(DirectCommand::MetaGet(_))) => false,
+            other => panic!("{other:?}"),
+        };
+        assert!(changes(b"mg k T0") && changes(b"mg k N0") && changes(b"mg k R0"));
+        assert!(!changes(b"mg k s v t E5"));
     }
 
     #[test]
@@ -311,6 +334,10 @@ mod tests {
             assert_eq!(parse(unknown).unwrap_err(), BadCommand::SHORT_STORE);
         }
         assert_eq!(parse(b"ms k 5 s s").unwrap_err().skip, Some(5));
-        assert!(matches!(parse(b"ms k 0 T-1 F7 I"), Ok(Command::MetaSet(_, 0))));
+        let parsed = parse(b"ms k 0 T-1 F7 I");
+        assert!(matches!(
+            parsed,
+            Ok(Command::Change(ChangeCommand::MetaSet(_, 0)))
+        ));
     }
 }

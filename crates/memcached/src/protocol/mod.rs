@@ -17,8 +17,20 @@ pub(crate) const MAX_KEY: usize = 250;
 /// A parsed command line. Keys and tokens are those of the line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Command<'a> {
-    /// `get`, `gets`, `gat`, `gats`.
+    /// `get`, `gets`.
     Get(Retrieval<'a>),
+    Change(ChangeCommand<'a>),
+    Direct(DirectCommand<'a>),
+}
+
+/// A command that may change items, of which it names the keys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ChangeCommand<'a> {
+    /// `gat`, `gats`, with the new time of expiry of each key.
+    GetAndTouch {
+        retrieval: Retrieval<'a>,
+        exptime: i64,
+    },
     /// `set`, `add`, `replace`, `append`, `prepend`, `cas`.
     Store(Storage<'a>),
     Delete {
@@ -37,6 +49,17 @@ pub(crate) enum Command<'a> {
         exptime: i64,
         noreply: bool,
     },
+    /// `mg` with a flag for which the item may change.
+    MetaGet(Meta<'a>),
+    /// `ms`, with the length of the data block.
+    MetaSet(Meta<'a>, u64),
+    MetaDelete(Meta<'a>),
+    MetaArithmetic(Meta<'a>),
+}
+
+/// A command that is executed apart from all others.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum DirectCommand<'a> {
     FlushAll {
         delay: i64,
         noreply: bool,
@@ -51,11 +74,8 @@ pub(crate) enum Command<'a> {
         graceful: bool,
     },
     Quit,
+    /// `mg` that leaves the item as it is.
     MetaGet(Meta<'a>),
-    /// `ms`, with the length of the data block.
-    MetaSet(Meta<'a>, u64),
-    MetaDelete(Meta<'a>),
-    MetaArithmetic(Meta<'a>),
     MetaDebug {
         key: &'a [u8],
         is_base64: bool,
@@ -74,17 +94,17 @@ pub(crate) struct DataBlock<'a> {
     pub(crate) noreply: bool,
 }
 
-impl Command<'_> {
+impl ChangeCommand<'_> {
     /// Returns the block of data that follows, if the command stores one.
     pub(crate) fn block(&self) -> Option<DataBlock<'_>> {
         match self {
-            Command::Store(storage) => Some(DataBlock {
+            ChangeCommand::Store(storage) => Some(DataBlock {
                 key: storage.key,
                 len: storage.len,
                 is_set: storage.mode == StoreMode::Set,
                 noreply: storage.noreply,
             }),
-            Command::MetaSet(meta, len) => Some(DataBlock {
+            ChangeCommand::MetaSet(meta, len) => Some(DataBlock {
                 key: &meta.key,
                 len: *len,
                 is_set: true,
@@ -94,38 +114,41 @@ impl Command<'_> {
         }
     }
 
-    /// Returns true if the command may change items, of which it names the keys.
-    pub(crate) fn changes_items(&self) -> bool {
+    /// Returns the number of keys.
+    pub(crate) fn keys(&self) -> usize {
         match self {
-            Command::Get(retrieval) => retrieval.exptime.is_some(),
-            Command::MetaGet(meta) => meta.ttl.is_some() || meta.vivify.is_some() || meta.recache.is_some(),
-            Command::Store(_)
-            | Command::Delete { .. }
-            | Command::Arithmetic { .. }
-            | Command::Touch { .. }
-            | Command::MetaSet(..)
-            | Command::MetaDelete(_)
-            | Command::MetaArithmetic(_) => true,
-            _ => false,
+            ChangeCommand::GetAndTouch { retrieval, .. } => retrieval.keys.len(),
+            _ => 1,
         }
     }
 
     /// Returns true if the client wants no reply, also if the command fails.
     pub(crate) fn is_silent(&self) -> bool {
         match self {
-            Command::Store(storage) => storage.noreply,
-            Command::Delete { noreply, .. }
-            | Command::Arithmetic { noreply, .. }
-            | Command::Touch { noreply, .. }
-            | Command::FlushAll { noreply, .. }
-            | Command::Verbosity { noreply } => *noreply,
+            ChangeCommand::Store(storage) => storage.noreply,
+            ChangeCommand::Delete { noreply, .. }
+            | ChangeCommand::Arithmetic { noreply, .. }
+            | ChangeCommand::Touch { noreply, .. } => *noreply,
             _ => false,
         }
     }
 
     /// Returns true if the reply has values of items.
     pub(crate) fn returns_values(&self) -> bool {
-        matches!(self, Command::Get(_) | Command::MetaGet(_))
+        matches!(
+            self,
+            ChangeCommand::GetAndTouch { .. } | ChangeCommand::MetaGet(_)
+        )
+    }
+}
+
+impl DirectCommand<'_> {
+    /// Returns true if the client wants no reply, also if the command fails.
+    pub(crate) fn is_silent(&self) -> bool {
+        match self {
+            DirectCommand::FlushAll { noreply, .. } | DirectCommand::Verbosity { noreply } => *noreply,
+            _ => false,
+        }
     }
 }
 
@@ -193,12 +216,12 @@ pub(crate) fn parse(line: &[u8]) -> Result<Command<'_>, BadCommand> {
     }
     let rest: Vec<&[u8]> = words.collect();
     match name {
-        b"mg" => Ok(Command::MetaGet(Meta::parse(&rest, 1)?)),
-        b"ms" => meta::set(&rest),
-        b"md" => Ok(Command::MetaDelete(Meta::parse(&rest, 1)?)),
-        b"ma" => meta::arithmetic(&rest),
-        b"mn" => Ok(Command::MetaNoop),
-        b"me" => meta::debug(&rest),
+        b"mg" => meta::get(&rest),
+        b"ms" => meta::set(&rest).map(Command::Change),
+        b"md" => Ok(Command::Change(ChangeCommand::MetaDelete(Meta::parse(&rest, 1)?))),
+        b"ma" => meta::arithmetic(&rest).map(Command::Change),
+        b"mn" => Ok(Command::Direct(DirectCommand::MetaNoop)),
+        b"me" => meta::debug(&rest).map(Command::Direct),
         _ => classic::parse(name, rest),
     }
 }

@@ -5,13 +5,13 @@ use std::time::Instant;
 use super::{classic, failed, meta};
 use crate::error::Result;
 use crate::items::{Change, ChangeOutcome};
-use crate::protocol::Command;
+use crate::protocol::{ChangeCommand, Storage};
 use crate::server::Shared;
 
-/// A command that [changes items](Command::changes_items), with its data block if it has one.
+/// A command, with its data block if it has one.
 #[derive(Debug)]
 pub(crate) struct ChangeRequest<'a> {
-    pub(crate) command: Command<'a>,
+    pub(crate) command: ChangeCommand<'a>,
     pub(crate) data: &'a [u8],
 }
 
@@ -19,37 +19,23 @@ pub(crate) struct ChangeRequest<'a> {
 pub(crate) fn execute_changes(shared: &Shared, requests: &[ChangeRequest<'_>], reply: &mut Vec<u8>) -> bool {
     let start = Instant::now();
     let mut changes = Vec::with_capacity(requests.len());
-    for ChangeRequest { command, data } in requests {
-        match command {
-            Command::Get(retrieval) => changes.extend(classic::lookups(retrieval)),
-            _ => changes.push(change_of(shared, command, data)),
-        }
+    for request in requests {
+        push_changes(shared, request, &mut changes);
     }
     let mut outcomes = shared.items.apply(&changes).into_iter();
     let latency = start.elapsed();
     let counters = &shared.items.counters;
     let mut all_succeeded = true;
-    for ChangeRequest { command, .. } in requests {
+    for request in requests {
+        let command = &request.command;
         if command.returns_values() {
             counters.reads.add(latency)
         } else {
             counters.writes.add(latency)
         }
         let before = reply.len();
-        let answered = match command {
-            Command::Get(retrieval) => {
-                let found: Vec<_> = outcomes.by_ref().take(retrieval.keys.len()).collect();
-                found.into_iter().collect::<Result<Vec<_>>>().map(|found| {
-                    let items = found.into_iter().map(found_of);
-                    classic::found(shared, retrieval, items, reply);
-                })
-            }
-            _ => match outcomes.next() {
-                Some(outcome) => outcome.map(|outcome| answer(shared, command, outcome, reply)),
-                None => unreachable!("each change has an outcome"),
-            },
-        };
-        if let Err(error) = answered {
+        let outcomes = outcomes.by_ref().take(command.keys());
+        if let Err(error) = answer(shared, request, outcomes, reply) {
             reply.truncate(before);
             failed(shared, &error, command.is_silent(), reply);
             all_succeeded = false;
@@ -58,67 +44,64 @@ pub(crate) fn execute_changes(shared: &Shared, requests: &[ChangeRequest<'_>], r
     all_succeeded
 }
 
-/// Returns the change that a command asks for, and counts it.
-fn change_of<'a>(shared: &Shared, command: &'a Command<'_>, data: &'a [u8]) -> Change<'a> {
-    match command {
-        Command::Store(storage) => Change::Write(classic::write_of(shared, storage, data)),
-        Command::MetaSet(meta, _) => Change::Write(meta::write_of(shared, meta, data)),
-        Command::Delete { key, .. } => classic::removal(key),
-        Command::MetaDelete(meta) => meta::removal(meta),
-        Command::Arithmetic {
+/// Appends the changes that a command asks for, one for each key, and counts it.
+fn push_changes<'a>(shared: &Shared, request: &'a ChangeRequest<'_>, changes: &mut Vec<Change<'a>>) {
+    let data = request.data;
+    let change = match &request.command {
+        ChangeCommand::GetAndTouch { retrieval, exptime } => {
+            let keys = retrieval.keys.iter();
+            return changes.extend(keys.map(|key| classic::lookup(key, *exptime)));
+        }
+        ChangeCommand::Store(storage) => Change::Write(classic::write_of(shared, storage, data)),
+        ChangeCommand::Delete { key, .. } => classic::removal(key),
+        ChangeCommand::Arithmetic {
             key,
             delta,
             decrement,
             ..
         } => classic::calculation(key, *delta, *decrement),
-        Command::MetaArithmetic(meta) => meta::calculation(meta),
-        Command::Touch { key, exptime, .. } => classic::lookup(key, Some(*exptime)),
-        Command::MetaGet(meta) => Change::Find {
+        ChangeCommand::Touch { key, exptime, .. } => classic::lookup(key, *exptime),
+        ChangeCommand::MetaGet(meta) => Change::Find {
             key: &meta.key,
             lookup: meta::lookup(meta),
         },
-        other => unreachable!("{other:?} is executed elsewhere"),
-    }
+        ChangeCommand::MetaSet(meta, _) => Change::Write(meta::write_of(shared, meta, data)),
+        ChangeCommand::MetaDelete(meta) => meta::removal(meta),
+        ChangeCommand::MetaArithmetic(meta) => meta::calculation(meta),
+    };
+    changes.push(change);
 }
 
-/// Appends the reply to a command.
-fn answer(shared: &Shared, command: &Command<'_>, outcome: ChangeOutcome, reply: &mut Vec<u8>) {
-    match (command, outcome) {
-        (Command::Store(storage), ChangeOutcome::Write(outcome)) => {
-            classic::stored(shared, storage, outcome, reply);
+/// Appends the reply to a command with these outcomes, all of which are taken.
+///
+/// # Errors
+/// The first error among them.
+fn answer(
+    shared: &Shared,
+    request: &ChangeRequest<'_>,
+    mut outcomes: impl Iterator<Item = Result<ChangeOutcome>>,
+    reply: &mut Vec<u8>,
+) -> Result<()> {
+    match &request.command {
+        ChangeCommand::GetAndTouch { retrieval, .. } => {
+            let outcomes: Vec<_> = outcomes.collect();
+            let found = outcomes
+                .into_iter()
+                .map(|outcome| outcome.map(ChangeOutcome::into_found));
+            let found = found.collect::<Result<Vec<_>>>()?;
+            classic::found(shared, retrieval, found, reply);
+            Ok(())
         }
-        (Command::MetaSet(meta, len), ChangeOutcome::Write(outcome)) => {
-            meta::stored(shared, meta, *len, outcome, reply);
-        }
-        (Command::Delete { noreply, .. }, ChangeOutcome::Remove(outcome)) => {
-            classic::deleted(shared, outcome, *noreply, reply);
-        }
-        (Command::MetaDelete(meta), ChangeOutcome::Remove(outcome)) => {
-            meta::deleted(shared, meta, outcome, reply);
-        }
-        (
-            Command::Arithmetic {
-                decrement, noreply, ..
-            },
-            ChangeOutcome::Calculate(outcome),
-        ) => {
-            classic::calculated(shared, *decrement, outcome, *noreply, reply);
-        }
-        (Command::MetaArithmetic(meta), ChangeOutcome::Calculate(outcome)) => {
-            meta::calculated(shared, meta, outcome, reply);
-        }
-        (Command::Touch { noreply, .. }, ChangeOutcome::Find(found)) => {
-            classic::touched(shared, found.is_some(), *noreply, reply);
-        }
-        (Command::MetaGet(meta), ChangeOutcome::Find(found)) => meta::found(shared, meta, found, reply),
-        (command, outcome) => unreachable!("{outcome:?} of {command:?}"),
-    }
-}
-
-/// Returns the item that a lookup has found.
-fn found_of(outcome: ChangeOutcome) -> Option<crate::items::Found> {
-    match outcome {
-        ChangeOutcome::Find(found) => found,
-        other => unreachable!("{other:?} of a lookup"),
+        ChangeCommand::Store(Storage { noreply, .. })
+        | ChangeCommand::Delete { noreply, .. }
+        | ChangeCommand::Arithmetic { noreply, .. }
+        | ChangeCommand::Touch { noreply, .. } => outcomes
+            .try_for_each(|outcome| outcome.map(|outcome| classic::answer(shared, outcome, *noreply, reply))),
+        ChangeCommand::MetaGet(meta)
+        | ChangeCommand::MetaSet(meta, _)
+        | ChangeCommand::MetaDelete(meta)
+        | ChangeCommand::MetaArithmetic(meta) => outcomes.try_for_each(|outcome| {
+            outcome.map(|outcome| meta::answer(shared, meta, request.data.len(), outcome, reply))
+        }),
     }
 }

@@ -1,34 +1,21 @@
 //! The classic text commands.
 
-use super::{Next, VERSION, line, number};
+use super::{Next, line, no_room, number};
 use crate::error::Result;
 use crate::items::{
-    Arithmetic, Calculated, Change, Found, Lookup, Removal, RemoveOutcome, Write, WriteOutcome,
+    Arithmetic, Calculated, Change, ChangeOutcome, Found, Lookup, Removal, RemoveOutcome, Write, WriteOutcome,
 };
-use crate::protocol::{Command, Retrieval, Storage, StoreMode};
+use crate::protocol::{Retrieval, Storage};
 use crate::server::Shared;
-use crate::stats::Counters;
 
-pub(super) fn execute(shared: &Shared, command: &Command<'_>, reply: &mut Vec<u8>) -> Result<Next> {
-    let (text, noreply) = match command {
-        Command::FlushAll { delay, noreply } => {
-            shared.items.counters.cmd_flush.add(1);
-            if shared.settings.allows_flush {
-                shared.flush(*delay)?;
-                ("OK", *noreply)
-            } else {
-                ("CLIENT_ERROR flush_all not allowed", *noreply)
-            }
-        }
-        Command::Verbosity { noreply } => ("OK", *noreply),
-        Command::Version => {
-            line(reply, &format!("VERSION {VERSION}"));
-            return Ok(Next::Continue);
-        }
-        Command::Shutdown { .. } if shared.settings.allows_shutdown => return Ok(Next::Shutdown),
-        Command::Shutdown { .. } => ("SERVER_ERROR: shutdown not enabled", false),
-        Command::Quit => return Ok(Next::Quit),
-        _ => unreachable!("answered elsewhere"),
+/// Executes `flush_all`.
+pub(super) fn flush_all(shared: &Shared, delay: i64, noreply: bool, reply: &mut Vec<u8>) -> Result<Next> {
+    shared.items.counters.cmd_flush.add(1);
+    let text = if shared.settings.allows_flush {
+        shared.flush(delay)?;
+        "OK"
+    } else {
+        "CLIENT_ERROR flush_all not allowed"
     };
     if !noreply {
         line(reply, text);
@@ -69,16 +56,10 @@ pub(super) fn get(
     Ok(done)
 }
 
-/// Returns the lookups of `gat` and `gats`.
-pub(super) fn lookups<'a>(retrieval: &'a Retrieval<'_>) -> impl Iterator<Item = Change<'a>> {
-    let keys = retrieval.keys.iter();
-    keys.map(|key| lookup(key, retrieval.exptime))
-}
-
 /// Returns a lookup that sets a time of expiry.
-pub(super) fn lookup(key: &[u8], ttl: Option<i64>) -> Change<'_> {
+pub(super) fn lookup(key: &[u8], exptime: i64) -> Change<'_> {
     let lookup = Lookup {
-        ttl,
+        ttl: Some(exptime),
         ..Lookup::default()
     };
     Change::Find { key, lookup }
@@ -88,7 +69,7 @@ pub(super) fn lookup(key: &[u8], ttl: Option<i64>) -> Change<'_> {
 pub(super) fn found(
     shared: &Shared,
     retrieval: &Retrieval<'_>,
-    items: impl Iterator<Item = Option<Found>>,
+    items: Vec<Option<Found>>,
     reply: &mut Vec<u8>,
 ) {
     let mut counts = Retrieved::default();
@@ -155,39 +136,29 @@ pub(super) fn write_of<'a>(shared: &Shared, storage: &Storage<'a>, data: &'a [u8
     }
 }
 
-/// Appends the reply to a storage command.
-pub(super) fn stored(shared: &Shared, storage: &Storage<'_>, stored: WriteOutcome, reply: &mut Vec<u8>) {
-    let counters = &shared.items.counters;
-    if storage.cas.is_some() {
-        compared(counters, stored);
+/// Appends the reply to a command on one key, unless its client wants none.
+pub(super) fn answer(shared: &Shared, outcome: ChangeOutcome, noreply: bool, reply: &mut Vec<u8>) {
+    let before = reply.len();
+    match outcome {
+        ChangeOutcome::Write(outcome) => stored(shared, outcome, reply),
+        ChangeOutcome::Remove(outcome) => deleted(shared, outcome, reply),
+        ChangeOutcome::Calculate(outcome) => calculated(outcome, reply),
+        ChangeOutcome::Find(found) => touched(shared, found.is_some(), reply),
     }
-    let text = match stored {
-        WriteOutcome::Stored { .. } => "STORED",
-        WriteOutcome::NotStored => "NOT_STORED",
-        WriteOutcome::Exists => "EXISTS",
-        WriteOutcome::NotFound => "NOT_FOUND",
-        // As in memcached, which cannot allocate the longer item.
-        WriteOutcome::TooLarge if matches!(storage.mode, StoreMode::Append | StoreMode::Prepend) => {
-            "NOT_STORED"
-        }
-        WriteOutcome::TooLarge => "SERVER_ERROR object too large for cache",
-        WriteOutcome::NoRoom => {
-            counters.store_no_memory.add(1);
-            "SERVER_ERROR out of memory storing object"
-        }
-    };
-    if !storage.noreply {
-        line(reply, text);
+    if noreply {
+        reply.truncate(before);
     }
 }
 
-/// Counts a write that was to replace an item with a certain cas value.
-pub(super) fn compared(counters: &Counters, stored: WriteOutcome) {
+/// Appends the reply to a storage command.
+fn stored(shared: &Shared, stored: WriteOutcome, reply: &mut Vec<u8>) {
     match stored {
-        WriteOutcome::Stored { .. } => counters.cas_hits.add(1),
-        WriteOutcome::Exists => counters.cas_badval.add(1),
-        WriteOutcome::NotFound => counters.cas_misses.add(1),
-        WriteOutcome::NotStored | WriteOutcome::TooLarge | WriteOutcome::NoRoom => {}
+        WriteOutcome::Stored { .. } => line(reply, "STORED"),
+        WriteOutcome::NotStored => line(reply, "NOT_STORED"),
+        WriteOutcome::Exists => line(reply, "EXISTS"),
+        WriteOutcome::NotFound => line(reply, "NOT_FOUND"),
+        WriteOutcome::TooLarge => line(reply, "SERVER_ERROR object too large for cache"),
+        WriteOutcome::NoRoom => no_room(shared, reply),
     }
 }
 
@@ -198,25 +169,23 @@ pub(super) fn removal(key: &[u8]) -> Change<'_> {
 }
 
 /// Appends the reply to `delete`.
-pub(super) fn deleted(shared: &Shared, outcome: RemoveOutcome, noreply: bool, reply: &mut Vec<u8>) {
+fn deleted(shared: &Shared, outcome: RemoveOutcome, reply: &mut Vec<u8>) {
     let counters = &shared.items.counters;
     let text = match outcome {
         RemoveOutcome::Removed => {
             counters.delete_hits.add(1);
             "DELETED"
         }
-        _ => {
+        RemoveOutcome::NotFound | RemoveOutcome::Exists => {
             counters.delete_misses.add(1);
             "NOT_FOUND"
         }
     };
-    if !noreply {
-        line(reply, text);
-    }
+    line(reply, text);
 }
 
 /// Appends the reply to `touch`.
-pub(super) fn touched(shared: &Shared, is_there: bool, noreply: bool, reply: &mut Vec<u8>) {
+fn touched(shared: &Shared, is_there: bool, reply: &mut Vec<u8>) {
     let counters = &shared.items.counters;
     counters.cmd_touch.add(1);
     let text = if is_there {
@@ -226,9 +195,7 @@ pub(super) fn touched(shared: &Shared, is_there: bool, noreply: bool, reply: &mu
         counters.touch_misses.add(1);
         "NOT_FOUND"
     };
-    if !noreply {
-        line(reply, text);
-    }
+    line(reply, text);
 }
 
 /// Returns the change of `incr` and `decr`.
@@ -246,34 +213,14 @@ pub(super) fn calculation(key: &[u8], delta: u64, decrement: bool) -> Change<'_>
 }
 
 /// Appends the reply to `incr` and `decr`.
-pub(super) fn calculated(
-    shared: &Shared,
-    decrement: bool,
-    calculated: Calculated,
-    noreply: bool,
-    reply: &mut Vec<u8>,
-) {
-    let counters = &shared.items.counters;
-    let (hits, misses) = if decrement {
-        (&counters.decr_hits, &counters.decr_misses)
-    } else {
-        (&counters.incr_hits, &counters.incr_misses)
-    };
-    let before = reply.len();
+fn calculated(calculated: Calculated, reply: &mut Vec<u8>) {
     match calculated {
         Calculated::Number { value, .. } => {
-            hits.add(1);
             number(reply, value);
             reply.extend_from_slice(b"\r\n");
         }
-        Calculated::NotFound | Calculated::Exists => {
-            misses.add(1);
-            line(reply, "NOT_FOUND");
-        }
+        Calculated::NotFound | Calculated::Exists => line(reply, "NOT_FOUND"),
         Calculated::NotNumeric => line(reply, NOT_NUMERIC),
-    }
-    if noreply {
-        reply.truncate(before);
     }
 }
 

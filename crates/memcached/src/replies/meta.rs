@@ -3,12 +3,13 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::classic::{NOT_NUMERIC, compared};
+use super::classic::NOT_NUMERIC;
 use super::{Next, line, no_room, number};
 use crate::error::Result;
 use crate::expiry::{expires_at, remaining};
 use crate::items::{
-    Access, Arithmetic, Calculated, Change, Found, Lookup, Removal, RemoveOutcome, Write, WriteOutcome,
+    Access, Arithmetic, Calculated, Change, ChangeOutcome, Found, Lookup, Removal, RemoveOutcome, Write,
+    WriteOutcome,
 };
 use crate::protocol::{Meta, MetaFlag, StoreMode};
 use crate::server::Shared;
@@ -107,8 +108,24 @@ fn reported(
     }
 }
 
+/// Appends the reply to a command with a block of so many bytes.
+pub(super) fn answer(
+    shared: &Shared,
+    meta: &Meta<'_>,
+    len: usize,
+    outcome: ChangeOutcome,
+    reply: &mut Vec<u8>,
+) {
+    match outcome {
+        ChangeOutcome::Write(outcome) => stored(shared, meta, len as u64, outcome, reply),
+        ChangeOutcome::Remove(outcome) => deleted(shared, meta, outcome, reply),
+        ChangeOutcome::Calculate(outcome) => calculated(shared, meta, outcome, reply),
+        ChangeOutcome::Find(item) => found(shared, meta, item, reply),
+    }
+}
+
 /// Appends the reply to `mg`.
-pub(super) fn found(shared: &Shared, meta: &Meta<'_>, found: Option<Found>, reply: &mut Vec<u8>) {
+fn found(shared: &Shared, meta: &Meta<'_>, found: Option<Found>, reply: &mut Vec<u8>) {
     let counters = &shared.items.counters;
     counters.cmd_meta.add(1);
     let Some(found) = found else {
@@ -170,7 +187,8 @@ pub(super) fn write_of<'a>(shared: &Shared, meta: &'a Meta<'_>, data: &'a [u8]) 
     counters.cmd_set.add(1);
     Write {
         key: &meta.key,
-        mode: mode(meta),
+        // It was found to be valid.
+        mode: meta.store_mode().unwrap_or(StoreMode::Set),
         client_flags: meta.client_flags,
         exptime: meta.ttl.unwrap_or(0),
         cas: meta.cas,
@@ -182,17 +200,8 @@ pub(super) fn write_of<'a>(shared: &Shared, meta: &'a Meta<'_>, data: &'a [u8]) 
     }
 }
 
-/// Returns the mode of `ms`, which was found to be valid.
-fn mode(meta: &Meta<'_>) -> StoreMode {
-    meta.store_mode().unwrap_or(StoreMode::Set)
-}
-
 /// Appends the reply to `ms` with a block of so many bytes.
-pub(super) fn stored(shared: &Shared, meta: &Meta<'_>, len: u64, stored: WriteOutcome, reply: &mut Vec<u8>) {
-    let is_set = matches!(mode(meta), StoreMode::Set | StoreMode::Replace);
-    if meta.cas.is_some() && is_set {
-        compared(&shared.items.counters, stored);
-    }
+fn stored(shared: &Shared, meta: &Meta<'_>, len: u64, stored: WriteOutcome, reply: &mut Vec<u8>) {
     let code = match stored {
         WriteOutcome::Stored { cas, size } => {
             let returned = Returned {
@@ -206,7 +215,6 @@ pub(super) fn stored(shared: &Shared, meta: &Meta<'_>, len: u64, stored: WriteOu
             return;
         }
         WriteOutcome::NotStored => "NS",
-        WriteOutcome::TooLarge if matches!(mode(meta), StoreMode::Append | StoreMode::Prepend) => "NS",
         WriteOutcome::TooLarge => return line(reply, "SERVER_ERROR object too large for cache"),
         WriteOutcome::NoRoom => return no_room(shared, reply),
         WriteOutcome::Exists => "EX",
@@ -237,7 +245,7 @@ pub(super) fn removal<'a>(meta: &'a Meta<'_>) -> Change<'a> {
 }
 
 /// Appends the reply to `md`.
-pub(super) fn deleted(shared: &Shared, meta: &Meta<'_>, outcome: RemoveOutcome, reply: &mut Vec<u8>) {
+fn deleted(shared: &Shared, meta: &Meta<'_>, outcome: RemoveOutcome, reply: &mut Vec<u8>) {
     let counters = &shared.items.counters;
     counters.cmd_meta.add(1);
     let code = match outcome {
@@ -277,14 +285,8 @@ pub(super) fn calculation<'a>(meta: &'a Meta<'_>) -> Change<'a> {
 }
 
 /// Appends the reply to `ma`.
-pub(super) fn calculated(shared: &Shared, meta: &Meta<'_>, calculated: Calculated, reply: &mut Vec<u8>) {
-    let counters = &shared.items.counters;
-    counters.cmd_meta.add(1);
-    let (hits, misses) = if meta.decrements() {
-        (&counters.decr_hits, &counters.decr_misses)
-    } else {
-        (&counters.incr_hits, &counters.incr_misses)
-    };
+fn calculated(shared: &Shared, meta: &Meta<'_>, calculated: Calculated, reply: &mut Vec<u8>) {
+    shared.items.counters.cmd_meta.add(1);
     match calculated {
         Calculated::Number {
             value,
@@ -294,7 +296,6 @@ pub(super) fn calculated(shared: &Shared, meta: &Meta<'_>, calculated: Calculate
             created,
             ..
         } => {
-            hits.add(1);
             if meta.quiet {
                 return;
             }
@@ -320,10 +321,7 @@ pub(super) fn calculated(shared: &Shared, meta: &Meta<'_>, calculated: Calculate
                 line(reply, &text);
             }
         }
-        Calculated::NotFound => {
-            misses.add(1);
-            status("NF", meta, &Returned::default(), reply);
-        }
+        Calculated::NotFound => status("NF", meta, &Returned::default(), reply),
         Calculated::Exists => status("EX", meta, &Returned::default(), reply),
         Calculated::NotNumeric => line(reply, NOT_NUMERIC),
     }

@@ -10,7 +10,7 @@ mod statistics;
 use std::time::Instant;
 
 use crate::error::MemcachedError;
-use crate::protocol::{Command, Retrieval};
+use crate::protocol::{DirectCommand, Retrieval};
 use crate::server::Shared;
 
 pub(crate) use changes::{ChangeRequest, execute_changes};
@@ -29,21 +29,37 @@ pub(crate) enum Next {
     Shutdown,
 }
 
-/// Executes a command that changes no item of which it names the key, and appends the reply.
-pub(crate) fn execute(shared: &Shared, command: &Command<'_>, reply: &mut Vec<u8>) -> Next {
+/// Executes a command, and appends the reply.
+pub(crate) fn execute(shared: &Shared, command: &DirectCommand<'_>, reply: &mut Vec<u8>) -> Next {
     let start = Instant::now();
     let before = reply.len();
     let done = match command {
-        Command::MetaGet(meta) => meta::get(shared, meta, reply),
-        Command::MetaDebug { key, is_base64 } => meta::debug(shared, key, *is_base64, reply),
-        Command::MetaNoop => {
-            reply.extend_from_slice(b"MN\r\n");
+        DirectCommand::FlushAll { delay, noreply } => classic::flush_all(shared, *delay, *noreply, reply),
+        DirectCommand::Version => {
+            line(reply, &format!("VERSION {VERSION}"));
             Ok(Next::Continue)
         }
-        Command::Stats(arguments) => statistics::write(shared, arguments, reply),
-        other => classic::execute(shared, other, reply),
+        DirectCommand::Verbosity { noreply } => {
+            if !noreply {
+                line(reply, "OK");
+            }
+            Ok(Next::Continue)
+        }
+        DirectCommand::Stats(arguments) => statistics::write(shared, arguments, reply),
+        DirectCommand::Shutdown { .. } if shared.settings.allows_shutdown => Ok(Next::Shutdown),
+        DirectCommand::Shutdown { .. } => {
+            line(reply, "SERVER_ERROR: shutdown not enabled");
+            Ok(Next::Continue)
+        }
+        DirectCommand::Quit => Ok(Next::Quit),
+        DirectCommand::MetaGet(meta) => meta::get(shared, meta, reply),
+        DirectCommand::MetaDebug { key, is_base64 } => meta::debug(shared, key, *is_base64, reply),
+        DirectCommand::MetaNoop => {
+            line(reply, "MN");
+            Ok(Next::Continue)
+        }
     };
-    if command.returns_values() {
+    if matches!(command, DirectCommand::MetaGet(_)) {
         shared.items.counters.reads.add(start.elapsed());
     }
     done.unwrap_or_else(|error| {

@@ -6,7 +6,7 @@ use crate::TreeError;
 use crate::facade::is_index;
 use crate::hybrid::{HybridTree, LeafFormat};
 use crate::open_mode::OpenMode;
-use crate::stored::{DEFAULT_CHUNK, StoredTree};
+use crate::stored::{DEFAULT_CHUNK, StoredTree, TreeSpace};
 
 use super::leaves::FpLeafFormat;
 
@@ -36,7 +36,7 @@ impl FpTree {
     /// # Errors
     /// [`TreeError::Pool`], as [`Pool::create_slab`].
     pub fn create(pool: &Pool, name: &str, options: FpOptions) -> Result<FpTree, TreeError> {
-        HybridTree::create(pool, name, options.chunk, FpLeafFormat::default()).map(FpTree)
+        Self::create_stored(pool, name, TreeSpace::of_chunks(options.chunk))
     }
 
     /// Opens a tree and completes the changes recorded in its micro-logs. One that is intact and has at least
@@ -90,8 +90,8 @@ is_index!([] FpTree);
 impl StoredTree for FpTree {
     const OWNER: [u8; 8] = FpLeafFormat::OWNER;
 
-    fn create_stored(pool: &Pool, name: &str, chunk: u64) -> Result<Self, TreeError> {
-        Self::create(pool, name, FpOptions { chunk })
+    fn create_stored(pool: &Pool, name: &str, space: TreeSpace) -> Result<Self, TreeError> {
+        HybridTree::create(pool, name, space, FpLeafFormat::default()).map(FpTree)
     }
 
     fn open_stored(pool: &Pool, name: &str, open_mode: OpenMode) -> Result<Self, TreeError> {

@@ -1,6 +1,6 @@
 //! The tree itself and lookups of one key.
 
-use halocline_pool::{Pool, Slab, SlabOptions};
+use halocline_pool::{Pool, Slab};
 
 use crate::damaged::DamagedNodes;
 use crate::entry_counter::EntryCounter;
@@ -8,6 +8,7 @@ use crate::inner::{InnerNodes, LeafLocation};
 use crate::locks::{Backoff, Locks};
 use crate::open_mode::OpenMode;
 use crate::seal::{is_closing, seal};
+use crate::stored::TreeSpace;
 use crate::write_gate::WriteGate;
 use crate::{TreeError, TreeStats};
 
@@ -68,13 +69,8 @@ impl<L: LeafFormat> Drop for HybridTree<L> {
 
 impl<L: LeafFormat> HybridTree<L> {
     /// Creates an empty tree as an object with this name.
-    pub(crate) fn create(pool: &Pool, name: &str, chunk: u64, leaves: L) -> Result<Self, TreeError> {
-        let options = SlabOptions {
-            node_size: L::BYTES as u32,
-            owner: L::OWNER,
-            chunk,
-        };
-        drop(pool.create_slab(name, &options)?);
+    pub(crate) fn create(pool: &Pool, name: &str, space: TreeSpace, leaves: L) -> Result<Self, TreeError> {
+        space.create_slab(pool, name, L::BYTES as u32, L::OWNER)?;
         Self::open(pool, name, OpenMode::Write, leaves)
     }
 

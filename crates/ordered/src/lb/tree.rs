@@ -6,7 +6,7 @@ use crate::TreeError;
 use crate::facade::is_index;
 use crate::hybrid::HybridTree;
 use crate::open_mode::OpenMode;
-use crate::stored::{DEFAULT_CHUNK, StoredTree};
+use crate::stored::{DEFAULT_CHUNK, StoredTree, TreeSpace};
 
 use super::leaves::LbLeafFormat;
 
@@ -43,7 +43,8 @@ impl<const B: usize> LbTree<B> {
     /// # Errors
     /// [`TreeError::Pool`], as [`Pool::create_slab`].
     pub fn create(pool: &Pool, name: &str, options: LbOptions) -> Result<LbTree<B>, TreeError> {
-        HybridTree::create(pool, name, options.chunk, LbLeafFormat::new(options)).map(LbTree)
+        let space = TreeSpace::of_chunks(options.chunk);
+        HybridTree::create(pool, name, space, LbLeafFormat::new(options)).map(LbTree)
     }
 
     /// Opens a tree. One that is intact and has at least 4,096 leaves is opened from a checkpoint, without
@@ -96,12 +97,8 @@ is_index!([const B: usize] LbTree<B>);
 impl<const B: usize> StoredTree for LbTree<B> {
     const OWNER: [u8; 8] = LbLeafFormat::<B>::TAG;
 
-    fn create_stored(pool: &Pool, name: &str, chunk: u64) -> Result<Self, TreeError> {
-        let options = LbOptions {
-            chunk,
-            ..LbOptions::default()
-        };
-        Self::create(pool, name, options)
+    fn create_stored(pool: &Pool, name: &str, space: TreeSpace) -> Result<Self, TreeError> {
+        HybridTree::create(pool, name, space, LbLeafFormat::new(LbOptions::default())).map(LbTree)
     }
 
     fn open_stored(pool: &Pool, name: &str, open_mode: OpenMode) -> Result<Self, TreeError> {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use halocline_pool::{Pool, Slab, SlabOptions};
+use halocline_pool::{Pool, Slab};
 
 use crate::TreeError;
 use crate::TreeStats;
@@ -10,6 +10,7 @@ use crate::damaged::DamagedNodes;
 use crate::locks::{Backoff, Locks};
 use crate::open_mode::OpenMode;
 use crate::seal::{is_closing, seal};
+use crate::stored::TreeSpace;
 use crate::write_gate::WriteGate;
 
 use super::entry_count::LazyEntryCount;
@@ -57,13 +58,8 @@ impl<F: NodeFormat> Drop for PersistentTree<F> {
 }
 
 impl<F: NodeFormat> PersistentTree<F> {
-    pub(crate) fn create(pool: &Pool, name: &str, chunk: u64) -> Result<PersistentTree<F>, TreeError> {
-        let slab = SlabOptions {
-            node_size: NODE as u32,
-            owner: F::OWNER,
-            chunk,
-        };
-        drop(pool.create_slab(name, &slab)?);
+    pub(crate) fn create(pool: &Pool, name: &str, space: TreeSpace) -> Result<PersistentTree<F>, TreeError> {
+        space.create_slab(pool, name, NODE as u32, F::OWNER)?;
         Self::open(pool, name, OpenMode::Write)
     }
 
@@ -204,7 +200,11 @@ macro_rules! stored_tree {
                 name: &str,
                 chunk: u64,
             ) -> Result<Self, $crate::TreeError> {
-                Ok($tree($crate::persistent::PersistentTree::create(pool, name, chunk)?))
+                $crate::stored::StoredTree::create_stored(
+                    pool,
+                    name,
+                    $crate::stored::TreeSpace::of_chunks(chunk),
+                )
             }
 
             /// Opens a tree in a time that does not depend on its size, whether it was closed or its process
@@ -272,9 +272,9 @@ macro_rules! stored_tree {
             fn create_stored(
                 pool: &halocline_pool::Pool,
                 name: &str,
-                chunk: u64,
+                space: $crate::stored::TreeSpace,
             ) -> Result<Self, $crate::TreeError> {
-                Self::create(pool, name, chunk)
+                Ok($tree($crate::persistent::PersistentTree::create(pool, name, space)?))
             }
 
             fn open_stored(

@@ -15,7 +15,7 @@ use crate::layout::{
 };
 use crate::object::{ExtentRef, ObjectKind};
 use crate::txn::check_name;
-use crate::{Pool, PoolError};
+use crate::{Pool, PoolError, ReserveUse};
 
 use super::growth::chunk_len;
 use super::node_sums::has_sums;
@@ -47,6 +47,29 @@ impl Pool {
     /// [`PoolError::InvalidName`], [`PoolError::NameTooLong`], and all of [`begin`](Pool::begin) and
     /// [`Txn::commit`](crate::Txn::commit).
     pub fn create_slab(&self, name: &str, options: &SlabOptions) -> Result<Slab, PoolError> {
+        self.create_slab_as(name, options, None)
+    }
+
+    /// Creates a slab like [`create_slab`](Pool::create_slab), on a full disk in the reserve of the pool: for
+    /// a slab that stands for what is deleted, such as the empty one of a tree that replaces another.
+    ///
+    /// # Errors
+    /// Fails like [`create_slab`](Pool::create_slab).
+    pub fn create_slab_using_reserve(
+        &self,
+        name: &str,
+        options: &SlabOptions,
+        purpose: ReserveUse,
+    ) -> Result<Slab, PoolError> {
+        self.create_slab_as(name, options, Some(purpose))
+    }
+
+    fn create_slab_as(
+        &self,
+        name: &str,
+        options: &SlabOptions,
+        reserve_use: Option<ReserveUse>,
+    ) -> Result<Slab, PoolError> {
         check_name(name)?;
         let SlabOptions {
             node_size,
@@ -66,6 +89,9 @@ impl Pool {
                 path: inner.path.to_path_buf(),
                 name: name.to_owned(),
             });
+        }
+        if let Some(purpose) = reserve_use {
+            txn.use_reserve(purpose);
         }
         let len = chunk_len(chunk.clamp(SLAB_HEAD + u64::from(node_size) + LINE, u64::MAX / 4));
         let offset = txn.reserve(len)?;

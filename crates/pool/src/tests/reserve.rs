@@ -13,7 +13,7 @@ use super::wrapped::Wrapped;
 use crate::fault::{self, PoolFault};
 use crate::layout::BLOCK;
 use crate::pool::PoolGeometry;
-use crate::{ExtentBytes, ObjectKind, Pool, PoolError, ReserveUse, Txn};
+use crate::{ExtentBytes, ObjectKind, Pool, PoolError, ReserveUse, SlabOptions, Txn};
 
 fn put(pool: &Pool, name: &str, seed: u8, len: usize) -> Result<(), PoolError> {
     let txn = pool.begin()?;
@@ -176,6 +176,32 @@ fn the_reserve_is_completed_before_anything_else_is_written() {
     remove(&pool, "a").unwrap();
     put(&pool, "b", 2, 100).unwrap();
     assert_eq!(reserved(&pool), complete);
+    assert!(pool.check(|_| ()).unwrap().is_intact());
+}
+
+#[test]
+fn a_slab_is_created_in_the_reserve_of_a_full_disk() {
+    let medium = Wrapped::new(&Arc::new(Tracked::new(0).unwrap()));
+    let pool = Pool::create_with(Arc::clone(&medium), RESERVED_POOL).unwrap();
+    put(&pool, "a", 1, 30_000).unwrap();
+    medium.limit(pool.info().unwrap().len);
+    fill(&pool);
+    let rest = keep_rest(&pool);
+    let options = SlabOptions {
+        node_size: 256,
+        owner: *b"reserved",
+        chunk: RESERVED_POOL.reserve,
+    };
+    assert!(is_full(pool.create_slab("slab", &options)));
+    let create = |purpose| pool.create_slab_using_reserve("slab", &options, purpose);
+    assert!(is_full(create(ReserveUse::Deleting)), "it may take a part only");
+    let slab = create(ReserveUse::Dropping).unwrap();
+    drop(rest);
+    assert_eq!(slab.stats().bytes, RESERVED_POOL.reserve);
+    assert!(is_full(put(&pool, "b", 2, 9000)), "the reserve is not complete");
+    remove(&pool, "a").unwrap();
+    put(&pool, "b", 2, 100).unwrap();
+    drop(slab);
     assert!(pool.check(|_| ()).unwrap().is_intact());
 }
 

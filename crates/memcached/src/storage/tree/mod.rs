@@ -5,9 +5,10 @@
 //! [slabs]. The tree `memcached/tree/numbers` has the number of the current generation and the
 //! numbers of the server; it exists as long as a pool has items of this kind.
 //!
-//! A flush creates the next tree and changes the number of the current one by one durable store. The records
-//! of the old tree are freed step by step, in DRAM alone: after a restart nothing leads to them. The same
-//! holds for records that a crash has cut off from the tree, which [the walk](usage) over it finds out.
+//! A flush creates the next tree, on a full disk in the reserve of the pool, and changes the number of the
+//! current one by one durable store. The records of the old tree are freed step by step, in DRAM alone: after
+//! a restart nothing leads to them. The same holds for records that a crash has cut off from the tree, which
+//! [the walk](usage) over it finds out.
 
 mod change;
 mod check;
@@ -24,7 +25,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use halocline_media::MediumKind;
-use halocline_ordered::{OrderedIndex, TreeError, TreeKind, create_tree_in, open_tree, open_tree_unsynced};
+use halocline_ordered::{
+    OrderedIndex, TreeError, TreeKind, create_tree_in, create_tree_using_reserve, open_tree,
+    open_tree_unsynced,
+};
 use halocline_pool::{Pool, PoolError, ReserveUse};
 use halocline_store::Clock;
 use xxhash_rust::xxh3::xxh3_64;
@@ -52,6 +56,9 @@ const CAS_END: u64 = 1;
 const FLUSH_AT: u64 = 2;
 /// Bytes of a chunk of the tree of the numbers.
 const NUMBERS_CHUNK: u64 = 4096;
+/// Most bytes of a chunk of a tree in the reserve of the pool: flushes in a row on a full disk, before the
+/// trees of former generations are removed, share the reserve.
+const RESERVED_CHUNK: u64 = 16 << 10;
 /// How long to wait for another writer of the pool.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -204,6 +211,21 @@ impl TreeStorage {
         Ok(has_more)
     }
 
+    /// Creates the tree of the next generation, which needs no free byte of the disk.
+    fn create_empty(&self, name: &str) -> std::result::Result<Box<dyn OrderedIndex>, TreeError> {
+        let pool = &self.shared.pool;
+        match create_tree_in(pool, name, self.kind, self.chunk) {
+            // A flush that failed has left it.
+            Err(TreeError::Pool(PoolError::AlreadyThere { .. })) => open_tree(pool, name),
+            Err(TreeError::Pool(PoolError::DiskFull { .. })) => {
+                let chunk = self.chunk.min(RESERVED_CHUNK);
+                // What is needed to remove the former trees stays.
+                create_tree_using_reserve(pool, name, self.kind, chunk, ReserveUse::Deleting)
+            }
+            other => other,
+        }
+    }
+
     /// Removes some of the items that have expired.
     fn expire(&self) -> Result<()> {
         let (current, first) = {
@@ -251,14 +273,7 @@ impl ItemStorage for TreeStorage {
     fn flush(&self) -> Result<Arc<dyn ItemGeneration>> {
         let mut generations = self.generations();
         let number = generations.number + 1;
-        let pool = &self.shared.pool;
-        let tree = patiently(pool, || {
-            match create_tree_in(pool, &name(number), self.kind, self.chunk) {
-                // A flush that failed has left it.
-                Err(TreeError::Pool(PoolError::AlreadyThere { .. })) => Ok(open_tree(pool, &name(number))?),
-                other => Ok(other?),
-            }
-        })?;
+        let tree = patiently(&self.shared.pool, || Ok(self.create_empty(&name(number))?))?;
         if !injected(MemcachedFault::ForgetFlush) {
             self.numbers.upsert(CURRENT, number)?;
         }
