@@ -3,9 +3,8 @@
 //! Every figure says what its axes are and in which unit, and has a line at its foot with the configuration
 //! it comes from.
 
-mod columns;
-mod lines;
 mod maps;
+mod series;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -18,22 +17,8 @@ type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 const FONT: &str = "sans-serif";
 const FOOT: u32 = 18;
-/// Width of a legend.
-const LEGEND: u32 = 210;
 /// Characters that a line of the foot has room for, by pixel of width.
 const FOOT_CHARACTERS: f64 = 0.17;
-
-/// Colours that people with any colour vision tell apart (Okabe and Ito), and lighter ones of them.
-const COLORS: [RGBColor; 8] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(230, 159, 0),
-    RGBColor(86, 180, 233),
-    RGBColor(120, 100, 60),
-    RGBColor(60, 60, 60),
-];
 
 /// What a figure shows, whatever its form.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -84,37 +69,6 @@ impl Plot {
         })?;
         Ok(text)
     }
-
-    /// Draws as [`framed`](Self::framed), with the names and colours of the series at the right.
-    fn with_legend(
-        &self,
-        (width, height): (u32, u32),
-        draw: impl FnOnce(&Area<'_>) -> Drawn,
-    ) -> Result<String, BenchError> {
-        self.framed((width, height), |area| {
-            let (area, names) = area.split_horizontally(width - LEGEND);
-            draw(&area)?;
-            for (index, (name, _)) in self.series.iter().enumerate() {
-                let y = 24 + 20 * index as i32;
-                let mark = Rectangle::new([(4, y - 5), (22, y + 5)], color(index).filled());
-                names.draw(&mark)?;
-                names.draw(&Text::new(name.clone(), (28, y - 7), (FONT, 12)))?;
-            }
-            Ok(())
-        })
-    }
-}
-
-/// Returns the colour of the `index`-th series.
-fn color(index: usize) -> RGBAColor {
-    let opacity = [1.0, 0.55, 0.3][index / COLORS.len() % 3];
-    COLORS[index % COLORS.len()].mix(opacity)
-}
-
-/// Returns the end of a vertical axis from zero: the greatest value, and some space above.
-fn top(values: impl Iterator<Item = f64>, space: f64) -> f64 {
-    let top = values.filter(|value| value.is_finite()).fold(0.0, f64::max);
-    if top > 0.0 { top * space } else { 1.0 }
 }
 
 /// Wraps text between words to lines of at most `most` characters. A longer word gets a line of its own.
