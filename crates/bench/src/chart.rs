@@ -1,13 +1,11 @@
 //! Figures of measured values, declared as data: an experiment emits values, a [`Chart`] says which of them
 //! become its series.
 
-use std::collections::BTreeMap;
-
-use serde_json::Value;
+use std::collections::BTreeSet;
 
 use crate::BenchError;
 use crate::page::sentence;
-use crate::plot::{Figure, Frame, GroupedColumns, Line, Lines, Maps, Panel};
+use crate::plot::Plot;
 use crate::report::Measurement;
 use crate::view::{base_of, distinct, field, parts, title_of};
 
@@ -57,12 +55,30 @@ pub enum ChartKind {
 const UNDRAWN: [&str; 4] = ["version", "date", "build", "cache_model_ways"];
 
 impl Chart {
+    /// Columns of systems, without words and metrics.
+    pub(crate) const COLUMNS: Self = Self {
+        name: "",
+        title: "",
+        kind: ChartKind::Columns,
+        metrics: &[],
+        split: &[],
+        x: "",
+        series: "system",
+        base: None,
+        x_label: "",
+        y_label: "",
+        scale: 1.0,
+    };
+
+    /// Lines of systems, without words and metrics.
+    pub(crate) const LINES: Self = Self {
+        kind: ChartKind::Lines,
+        ..Self::COLUMNS
+    };
+
     /// Returns the figures of the measurements as pairs of a file name without extension and the text of an
-    /// SVG file; none if there is no value for them.
-    ///
-    /// # Errors
-    /// A figure cannot be drawn.
-    pub fn figures(
+    /// SVG file; none if there is no value for them. Fails if a figure cannot be drawn.
+    pub(crate) fn figures(
         &self,
         experiment: &str,
         measurements: &[Measurement],
@@ -77,19 +93,30 @@ impl Chart {
             let words = [experiment, self.name].into_iter();
             let words = words.chain(part.iter().map(String::as_str)).map(slug);
             let name: Vec<String> = words.filter(|word| !word.is_empty()).collect();
-            figures.push((name.join("-"), self.draw(&part, &values, (&series, base))?));
+            let plot = self.plot(&part, &values, &series, base);
+            let svg = match self.kind {
+                ChartKind::Columns => plot.columns(),
+                ChartKind::Lines => plot.lines(),
+                ChartKind::Maps(_) => plot.maps(),
+            };
+            figures.push((name.join("-"), svg?));
         }
         Ok(figures)
     }
 
-    fn draw(
-        &self,
-        part: &[String],
-        values: &[&Measurement],
-        (series, base): (&[String], Option<&str>),
-    ) -> Result<String, BenchError> {
+    fn plot(&self, part: &[String], values: &[&Measurement], series: &[String], base: Option<&str>) -> Plot {
         let of = part.iter().filter(|part| !part.is_empty()).cloned();
-        let frame = Frame {
+        let mut places = distinct(values.iter().map(|value| field(value, self.x)));
+        places.retain(|place| !place.is_empty());
+        let rows = distinct(values.iter().map(|value| self.row(value)));
+        let values_of = |name: &String| {
+            let cells = rows
+                .iter()
+                .flat_map(|row| places.iter().map(move |place| (row, place)));
+            let cells = cells.map(|(row, place)| self.value(values, name, (row, place), base));
+            (name.clone(), cells.collect::<Vec<f64>>())
+        };
+        Plot {
             title: title_of(&sentence(self.title), of.collect()),
             x: self.x_label.to_owned(),
             y: match base {
@@ -97,82 +124,35 @@ impl Chart {
                 None => self.y_label.to_owned(),
             },
             foot: self.foot(values),
-        };
-        let places = distinct(values.iter().map(|value| field(value, self.x)));
-        let places: Vec<String> = places.into_iter().filter(|place| !place.is_empty()).collect();
-        match self.kind {
-            ChartKind::Columns => GroupedColumns {
-                frame,
-                series: series
-                    .iter()
-                    .map(|name| {
-                        let height = |place: &String| self.value(values, name, place, (None, base));
-                        (name.clone(), places.iter().map(height).collect())
-                    })
-                    .collect(),
-                groups: places,
-            }
-            .svg(),
-            ChartKind::Lines => {
-                let points = |name: &String| {
-                    let point = |place: &String| {
-                        let y = self.value(values, name, place, (None, base));
-                        Some((place.parse().ok()?, y)).filter(|(_, y)| y.is_finite())
-                    };
-                    let mut points: Vec<(f64, f64)> = places.iter().filter_map(point).collect();
-                    points.sort_by(|a, b| a.0.total_cmp(&b.0));
-                    points
-                };
-                let lines = series.iter().map(|name| Line {
-                    points: points(name),
-                    name: name.clone(),
-                });
-                Lines {
-                    frame,
-                    lines: lines.collect(),
-                }
-                .svg()
-            }
-            ChartKind::Maps(rows) => {
-                let names = distinct(values.iter().map(|value| field(value, rows)));
-                let row = |name: &String, of: &String| {
-                    let cells = places.iter();
-                    cells
-                        .map(|place| self.value(values, name, place, (Some((rows, of)), base)))
-                        .collect()
-                };
-                let panels = series.iter().map(|name| Panel {
-                    cells: names.iter().map(|of| row(name, of)).collect(),
-                    name: name.clone(),
-                });
-                Maps {
-                    panels: panels.collect(),
-                    frame,
-                    rows: names,
-                    columns: places,
-                }
-                .svg()
-            }
+            series: series.iter().map(values_of).collect(),
+            places,
+            rows,
         }
     }
 
-    /// Returns the last value of a series at a place, over that of the base if there is one; NaN if there is
-    /// none.
+    /// Returns the row of a map that a value belongs to.
+    fn row(&self, value: &Measurement) -> String {
+        match self.kind {
+            ChartKind::Maps(name) => field(value, name),
+            _ => String::new(),
+        }
+    }
+
+    /// Returns the last value of a series in a row and at a place, over that of the base if there is one; NaN
+    /// if there is none.
     fn value(
         &self,
         values: &[&Measurement],
         series: &str,
-        place: &str,
-        (row, base): (Option<(&str, &str)>, Option<&str>),
+        (row, place): (&str, &str),
+        base: Option<&str>,
     ) -> f64 {
         let of = |series: &str| {
             let at = |value: &&&Measurement| {
                 let x = field(value, self.x);
-                field(value, self.series) == series
-                    && (x == place || x.is_empty())
-                    && row.is_none_or(|(name, of)| field(value, name) == of)
+                field(value, self.series) == series && (x == place || x.is_empty()) && self.row(value) == row
             };
-            values.iter().rev().find(at).map_or(f64::NAN, |value| value.value)
+            values.iter().rfind(at).map_or(f64::NAN, |value| value.value)
         };
         match base {
             Some(base) => of(series) / of(base),
@@ -189,27 +169,23 @@ impl Chart {
             let named = [self.x, self.series].contains(&name) || self.split.contains(&name);
             named || UNDRAWN.contains(&name) || matches!(self.kind, ChartKind::Maps(rows) if rows == name)
         };
-        let common: BTreeMap<&String, &Value> = first
-            .config
-            .iter()
-            .filter(|(name, value)| {
-                let is_plain = !value.is_object() && !value.is_array();
-                is_plain && !drawn(name) && others.iter().all(|other| other.config.get(*name) == Some(value))
-            })
-            .collect();
-        let word = |(name, _): (&&String, &&Value)| format!("{name} {}", field(first, name));
-        common.iter().map(word).collect::<Vec<_>>().join(", ")
+        let common = first.config.iter().filter(|(name, value)| {
+            let is_plain = !value.is_object() && !value.is_array();
+            is_plain && !drawn(name) && others.iter().all(|other| other.config.get(*name) == Some(value))
+        });
+        let common: BTreeSet<&String> = common.map(|(name, _)| name).collect();
+        let words = common
+            .into_iter()
+            .map(|name| format!("{name} {}", field(first, name)));
+        words.collect::<Vec<_>>().join(", ")
     }
 }
 
 /// Returns the letters and digits of a text, in lower case, with hyphens between.
 fn slug(text: &str) -> String {
     let parts = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '.');
-    let parts: Vec<String> = parts
-        .filter(|part| !part.is_empty())
-        .map(str::to_lowercase)
-        .collect();
-    parts.join("-")
+    let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+    parts.join("-").to_lowercase()
 }
 
 #[cfg(test)]
@@ -228,21 +204,17 @@ mod tests {
         }
     }
 
-    fn chart(kind: ChartKind) -> Chart {
-        Chart {
-            name: "rate",
-            title: "rate by share",
-            kind,
-            metrics: &["rate"],
-            split: &["layout"],
-            x: "share",
-            series: "system",
-            base: None,
-            x_label: "share, %",
-            y_label: "queries/ms",
-            scale: 1e-3,
-        }
-    }
+    const RATES: Chart = Chart {
+        name: "rate",
+        title: "rate by share",
+        metrics: &["rate"],
+        split: &["layout"],
+        x: "share",
+        x_label: "share, %",
+        y_label: "queries/ms",
+        scale: 1e-3,
+        ..Chart::COLUMNS
+    };
 
     #[test]
     fn every_form_is_drawn() {
@@ -252,32 +224,28 @@ mod tests {
             measured("cached", Some(30), 7e5),
         ];
         for kind in [ChartKind::Columns, ChartKind::Lines, ChartKind::Maps("rows")] {
-            let figures = chart(kind).figures("x", &values).unwrap();
+            let figures = Chart { kind, ..RATES }.figures("x", &values).unwrap();
             assert_eq!(figures.len(), 1);
             assert_eq!(figures[0].0, "x-rate-packed");
             for text in ["Rate by share (packed)", "share, %", "cached"] {
                 assert!(figures[0].1.contains(text), "`{text}` is not in {kind:?}");
             }
         }
-        assert!(
-            chart(ChartKind::Columns).figures("x", &[]).unwrap().is_empty(),
-            "a figure of nothing"
-        );
+        assert!(RATES.figures("x", &[]).unwrap().is_empty(), "a figure of nothing");
     }
 
     #[test]
     fn a_value_without_a_place_is_everywhere_and_ratios_have_no_unit() {
         let values = [measured("slow", None, 1e5), measured("cached", Some(3), 2.5e5)];
         let values: Vec<&Measurement> = values.iter().collect();
-        let chart = chart(ChartKind::Columns);
-        assert_eq!(chart.value(&values, "slow", "3", (None, None)), 100.0);
-        assert_eq!(chart.value(&values, "cached", "3", (None, None)), 250.0);
-        assert!(chart.value(&values, "cached", "4", (None, None)).is_nan());
+        assert_eq!(RATES.value(&values, "slow", ("", "3"), None), 100.0);
+        assert_eq!(RATES.value(&values, "cached", ("", "3"), None), 250.0);
+        assert!(RATES.value(&values, "cached", ("", "4"), None).is_nan());
         let over = Chart {
             base: Some("slow"),
-            ..chart
+            ..RATES
         };
-        assert_eq!(over.value(&values, "cached", "3", (None, Some("slow"))), 2.5);
+        assert_eq!(over.value(&values, "cached", ("", "3"), Some("slow")), 2.5);
         assert_eq!(over.foot(&values), "rows 10");
         let values = [
             measured("slow, emulated", None, 1e5),

@@ -1,17 +1,17 @@
 //! Comparisons with other systems: experiments whose programs are apart from this one (`bench/peers`), so
 //! that nobody who builds it compiles or installs the others. Only their recorded values are shown here.
 
-use crate::{Chart, ChartKind, TableView};
+use crate::{Chart, TableView};
 
-/// An experiment of another program, whose values have the form of [`Measurement`](crate::Measurement).
-#[derive(Debug)]
-pub(crate) struct Comparison {
-    /// Its name in results.
+/// What pages of results say of an experiment, whose values have the form of
+/// [`Measurement`](crate::Measurement).
+pub(crate) struct Section {
+    /// The name of the experiment in results.
     pub(crate) name: &'static str,
     /// Description in one sentence.
     pub(crate) about: &'static str,
-    /// The command that measures it.
-    pub(crate) command: &'static str,
+    /// The command that records it.
+    pub(crate) command: String,
     /// The tables of its measured values.
     pub(crate) views: &'static [TableView],
     /// The figures of its measured values.
@@ -48,17 +48,13 @@ const MEMCACHED: &[TableView] = &[
 ];
 
 const MEMCACHED_CHARTS: &[Chart] = &[Chart {
-    name: "",
     title: "requests a second by connections",
-    kind: ChartKind::Columns,
     metrics: &["rate"],
     split: &["value_bytes", "sets_percent"],
     x: "connections",
-    series: "system",
-    base: None,
     x_label: "connections",
     y_label: "requests a second",
-    scale: 1.0,
+    ..Chart::COLUMNS
 }];
 
 const RESTART: &[TableView] = &[TableView {
@@ -70,55 +66,59 @@ const RESTART: &[TableView] = &[TableView {
     base: Some("memcached"),
 }];
 
-/// All comparisons.
-pub(crate) const COMPARISONS: &[Comparison] = &[
-    Comparison {
-        name: "tpch",
-        about: "the 22 queries of TPC-H beside DuckDB and Hyper",
-        command: "python3 bench/peers/queries.py tpch DIR/sf3 --json FILE",
+/// Returns all comparisons.
+pub(crate) fn comparisons() -> Vec<Section> {
+    let queries = |name, about, arguments: &str| Section {
+        name,
+        about,
+        command: format!("python3 bench/peers/queries.py {name} {arguments} --json FILE"),
         views: QUERIES,
         charts: &[],
-    },
-    Comparison {
-        name: "filters",
-        about: "sums over lineitem with filters that keep more or fewer rows, the greatest rows and counts, beside DuckDB and Hyper",
-        command: "python3 bench/peers/queries.py filters DIR/sf3 --json FILE",
-        views: QUERIES,
-        charts: &[],
-    },
-    Comparison {
-        name: "strings",
-        about: "conditions on strings of TPC-H, prefixes, ranges and parts, beside DuckDB and Hyper",
-        command: "python3 bench/peers/queries.py strings DIR/sf3 --json FILE",
-        views: QUERIES,
-        charts: &[],
-    },
-    Comparison {
-        name: "group-by",
-        about: "the ten group-by questions of the db-benchmark beside DuckDB and Polars",
-        command: "python3 bench/peers/queries.py group-by DIR --json FILE",
-        views: QUERIES,
-        charts: &[],
-    },
-    Comparison {
-        name: "conjunctions",
-        about: "random conjunctions over lineorder of the Star Schema Benchmark by indexes, beside DuckDB",
-        command: "python3 bench/peers/queries.py conjunctions DIR/sf10 --systems halocline,duckdb --json FILE",
-        views: QUERIES,
-        charts: &[],
-    },
-    Comparison {
-        name: "memcached",
-        about: "gets and sets of a memcached server over sockets, beside memcached and other storages of the items",
-        command: "halocline-kv-peers memcached --json FILE",
-        views: MEMCACHED,
-        charts: MEMCACHED_CHARTS,
-    },
-    Comparison {
-        name: "memcached-restart",
-        about: "restart of a memcached server after a kill, beside a warm restart of memcached",
-        command: "halocline-kv-peers memcached-restart --json FILE",
-        views: RESTART,
-        charts: &[],
-    },
-];
+    };
+    let servers = |name, about, views, charts| Section {
+        name,
+        about,
+        command: format!("halocline-kv-peers {name} --json FILE"),
+        views,
+        charts,
+    };
+    vec![
+        queries(
+            "tpch",
+            "the 22 queries of TPC-H beside DuckDB and Hyper",
+            "DIR/sf3",
+        ),
+        queries(
+            "filters",
+            "sums over lineitem with filters that keep more or fewer rows, the greatest rows and counts, beside DuckDB and Hyper",
+            "DIR/sf3",
+        ),
+        queries(
+            "strings",
+            "conditions on strings of TPC-H, prefixes, ranges and parts, beside DuckDB and Hyper",
+            "DIR/sf3",
+        ),
+        queries(
+            "group-by",
+            "the ten group-by questions of the db-benchmark beside DuckDB and Polars",
+            "DIR",
+        ),
+        queries(
+            "conjunctions",
+            "random conjunctions over lineorder of the Star Schema Benchmark by indexes, beside DuckDB",
+            "DIR/sf10 --systems halocline,duckdb",
+        ),
+        servers(
+            "memcached",
+            "gets and sets of a memcached server over sockets, beside memcached and other storages of the items",
+            MEMCACHED,
+            MEMCACHED_CHARTS,
+        ),
+        servers(
+            "memcached-restart",
+            "restart of a memcached server after a kill, beside a warm restart of memcached",
+            RESTART,
+            &[],
+        ),
+    ]
+}

@@ -7,12 +7,12 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use serde_json::Value;
+use comfy_table::presets;
 
-use crate::comparisons::COMPARISONS;
+use crate::comparisons::{Section, comparisons};
 use crate::report::Measurement;
-use crate::view::Grid;
-use crate::{BenchError, Chart, TableView, experiments, recording};
+use crate::view::{Grid, field, grouped};
+use crate::{BenchError, TableView, experiments, recording};
 
 const HEAD: &str = "\
 # Results
@@ -53,16 +53,6 @@ pub struct Page {
     pub files: Vec<(String, String)>,
 }
 
-/// An experiment on the pages.
-struct Section {
-    name: &'static str,
-    about: &'static str,
-    /// The command that records it.
-    command: String,
-    views: &'static [TableView],
-    charts: &'static [Chart],
-}
-
 impl Section {
     fn grids(&self, values: &[Measurement]) -> impl Iterator<Item = Grid> {
         self.views.iter().flat_map(move |view| view.grids(values))
@@ -78,14 +68,7 @@ fn sections() -> impl Iterator<Item = Section> {
         views: experiment.views,
         charts: experiment.charts,
     });
-    let others = COMPARISONS.iter().map(|comparison| Section {
-        name: comparison.name,
-        about: comparison.about,
-        command: comparison.command.to_owned(),
-        views: comparison.views,
-        charts: comparison.charts,
-    });
-    own.chain(others)
+    own.chain(comparisons())
 }
 
 /// Returns the pages of the recordings in a directory: files `*.jsonl` and `*.jsonl.zst`, written with
@@ -118,11 +101,12 @@ pub fn page(directory: &Path, link: &Path) -> Result<Page, BenchError> {
             page.push_str(&missing);
             full.push_str(&missing);
         }
-        let runs = runs(values);
-        for (at, values) in runs.iter().enumerate() {
-            let is_one_of_several = runs.len() > 1;
+        // What different commands measured is not to be compared.
+        let runs = grouped(values.into_iter(), |value| field(value, "command"));
+        let is_one_of_several = runs.len() > 1;
+        for ((_, values), run) in runs.iter().zip(1..) {
             if is_one_of_several {
-                let _ = write!(full, "\n## Run {}\n", at + 1);
+                let _ = write!(full, "\n## Run {run}\n");
             }
             let _ = write!(full, "\n- {}\n", description(values).join("\n- "));
             for grid in section.grids(values) {
@@ -131,7 +115,7 @@ pub fn page(directory: &Path, link: &Path) -> Result<Page, BenchError> {
             for chart in section.charts {
                 for (mut figure, svg) in chart.figures(name, values)? {
                     if is_one_of_several {
-                        let _ = write!(figure, "-run-{}", at + 1);
+                        let _ = write!(figure, "-run-{run}");
                     }
                     figure.push_str(".svg");
                     let _ = write!(full, "\n![{}]({figure})\n", sentence(chart.title));
@@ -140,10 +124,10 @@ pub fn page(directory: &Path, link: &Path) -> Result<Page, BenchError> {
             }
         }
         let latest = &runs[runs.len().saturating_sub(MAIN_TABLES)..];
-        for values in latest {
+        for (_, values) in latest {
             let _ = write!(page, "\n{}\n", description(values).join(" · "));
             let short = section.grids(values).map(Grid::summary);
-            let short = short.filter(|grid| grid.len() <= MAX_ROWS);
+            let short = short.filter(|grid| grid.rows.len() <= MAX_ROWS);
             for grid in short.take(MAIN_TABLES / latest.len()) {
                 add(&grid, &mut page);
             }
@@ -155,27 +139,14 @@ pub fn page(directory: &Path, link: &Path) -> Result<Page, BenchError> {
     Ok(Page { text: page, files })
 }
 
-/// Returns the values of each command by themselves: what different runs measured is not to be compared.
-fn runs(values: Vec<Measurement>) -> Vec<Vec<Measurement>> {
-    let mut runs: Vec<Vec<Measurement>> = Vec::new();
-    for value in values {
-        let same = |run: &&mut Vec<Measurement>| run[0].config.get("command") == value.config.get("command");
-        match runs.iter_mut().find(same) {
-            Some(run) => run.push(value),
-            None => runs.push(vec![value]),
-        }
-    }
-    runs
-}
-
 /// Appends a table; a long one is folded.
 fn add(grid: &Grid, page: &mut String) {
-    let (title, table) = (sentence(&grid.title), grid.to_markdown());
-    let _ = if grid.len() > MAX_ROWS {
+    let (title, rows) = (sentence(&grid.title), grid.rows.len());
+    let table = grid.to_text(presets::ASCII_MARKDOWN);
+    let _ = if rows > MAX_ROWS {
         write!(
             page,
-            "\n<details><summary>{title} ({} rows)</summary>\n\n{table}\n\n</details>\n",
-            grid.len()
+            "\n<details><summary>{title} ({rows} rows)</summary>\n\n{table}\n\n</details>\n"
         )
     } else {
         write!(page, "\n{title}:\n\n{table}\n")
@@ -184,39 +155,29 @@ fn add(grid: &Grid, page: &mut String) {
 
 /// Returns where, when and how the values were measured.
 fn description(values: &[Measurement]) -> Vec<String> {
-    let names = [
-        ("Machine", "cpu"),
-        ("CPUs", "cpus"),
-        ("Date", "date"),
-        ("Command", "command"),
-        ("Medium", "medium"),
+    let lines = [
+        ("Machine", "cpu", ""),
+        ("CPUs", "cpus", ""),
+        ("Date", "date", ""),
+        ("Command", "command", "`"),
+        ("Medium", "medium", ""),
     ];
-    let found = names.into_iter().map(|(name, of)| (name, all_of(values, of)));
-    let found = found.filter(|(_, found)| !found.is_empty());
-    found.map(|(name, found)| format!("{name}: {found}")).collect()
+    let line = |(label, name, quote): (&str, &str, &str)| {
+        let found: BTreeSet<String> = values.iter().map(|value| field(value, name)).collect();
+        let found = found.iter().filter(|text| !text.is_empty());
+        let quoted: Vec<String> = found.map(|text| format!("{quote}{text}{quote}")).collect();
+        (!quoted.is_empty()).then(|| format!("{label}: {}", quoted.join("; ")))
+    };
+    lines.into_iter().filter_map(line).collect()
 }
 
+/// Returns the text of a file, if there is one.
 fn optional(path: &Path) -> Result<Option<String>, BenchError> {
     match fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(recording::unreadable(path, &error)),
     }
-}
-
-/// Returns the different values of a name in the configurations.
-fn all_of(values: &[Measurement], name: &str) -> String {
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let found: BTreeSet<String> = values
-        .iter()
-        .filter_map(|value| value.config.get(name))
-        .map(text)
-        .collect();
-    let quoted = found.into_iter().map(|text| match name {
-        "command" => format!("`{text}`"),
-        _ => text,
-    });
-    quoted.collect::<Vec<_>>().join("; ")
 }
 
 /// Returns the text with its first letter in upper case.

@@ -1,15 +1,15 @@
 //! Measured values: JSON Lines for programs, and tables for people.
 
+use std::fs;
 use std::io::Write;
 use std::path::Path;
 
 use comfy_table::presets;
 use halocline_measure::machine;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use crate::view::table;
-use crate::{BenchError, Chart, RecordingFile, Samples, TableView, plot};
+use crate::{BenchError, Chart, RecordingFile, Samples, TableView};
 
 /// The configuration of a measured value, by name: all that is needed to measure it again.
 pub type Config = Map<String, Value>;
@@ -43,22 +43,21 @@ pub struct Reporter<'a> {
 impl<'a> Reporter<'a> {
     /// Returns a reporter that prints tables to `out`.
     pub fn new(experiment: &'static str, out: &'a mut dyn Write) -> Self {
-        let mut base = Config::new();
-        base.insert("cpu".to_owned(), json!(machine::cpu()));
-        base.insert("cpus".to_owned(), json!(machine::cpus()));
-        base.insert("date".to_owned(), json!(machine::date()));
-        base.insert("command".to_owned(), json!(machine::command()));
-        // Unless an experiment says otherwise: pools are opened with the default.
-        base.insert("verify".to_owned(), json!("lazy"));
-        base.insert("version".to_owned(), json!(env!("CARGO_PKG_VERSION")));
-        base.insert(
-            "build".to_owned(),
-            json!(if cfg!(debug_assertions) {
-                "debug"
-            } else {
-                "release"
-            }),
-        );
+        let build = if cfg!(debug_assertions) {
+            "debug"
+        } else {
+            "release"
+        };
+        let base = config! {
+            "cpu": machine::cpu(),
+            "cpus": machine::cpus(),
+            "date": machine::date(),
+            "command": machine::command(),
+            // Unless an experiment says otherwise: pools are opened with the default.
+            "verify": "lazy",
+            "version": env!("CARGO_PKG_VERSION"),
+            "build": build,
+        };
         Self {
             experiment,
             out,
@@ -142,14 +141,6 @@ impl<'a> Reporter<'a> {
         Ok(self.out.flush()?)
     }
 
-    /// Prints a table for people: the first column to the left, the others to the right.
-    ///
-    /// # Errors
-    /// The output cannot be written.
-    pub fn table(&mut self, header: &[&str], rows: Vec<Vec<String>>) -> Result<(), BenchError> {
-        self.line(&table(presets::UTF8_FULL_CONDENSED, header, rows, 1))
-    }
-
     /// Ends the run: prints the tables of the views, and writes the charts to files in `plots`, which is made
     /// if it is not there.
     ///
@@ -164,12 +155,14 @@ impl<'a> Reporter<'a> {
         let measurements = std::mem::take(&mut self.measurements);
         for grid in views.iter().flat_map(|view| view.grids(&measurements)) {
             self.line(&grid.title)?;
-            self.line(&grid.to_text())?;
+            self.line(&grid.to_text(presets::UTF8_FULL_CONDENSED))?;
         }
         if let Some(directory) = plots {
             for chart in charts {
                 for (name, svg) in chart.figures(self.experiment, &measurements)? {
-                    let path = plot::write(directory, &name, &svg)?;
+                    fs::create_dir_all(directory)?;
+                    let path = directory.join(format!("{name}.svg"));
+                    fs::write(&path, svg)?;
                     self.line(&format!("figure: {}", path.display()))?;
                 }
             }
@@ -200,6 +193,8 @@ pub(crate) use config;
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
@@ -213,11 +208,16 @@ mod tests {
         reporter
             .samples("ours", &config, "time", &Samples::new(vec![1.0, 3.0, 2.0]), "ms")
             .unwrap();
-        reporter
-            .table(&["what", "ms"], vec![vec!["a".into(), "1".into()]])
-            .unwrap();
-        reporter.finish(&[], &[], None).unwrap();
-        let text = std::fs::read_to_string(path).unwrap();
+        let view = TableView {
+            title: "what takes how long",
+            metrics: &["time"],
+            split: &[],
+            rows: &["rows"],
+            columns: "system",
+            base: None,
+        };
+        reporter.finish(&[view], &[], None).unwrap();
+        let text = fs::read_to_string(path).unwrap();
         let rows: Vec<Value> = text
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
@@ -238,6 +238,6 @@ mod tests {
             assert_eq!(rows[2]["config"][name], value);
         }
         assert_eq!(rows[2]["metric"], "time.max");
-        assert!(String::from_utf8(out).unwrap().contains("what"));
+        assert!(String::from_utf8(out).unwrap().contains("what takes"));
     }
 }

@@ -1,9 +1,10 @@
 //! Tables of measured values, declared as data: an experiment emits values, a [`TableView`] says which of
 //! them become the rows and columns of a table, for the terminal or for a page of results.
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table};
 use serde_json::Value;
 
+use crate::quantity::{displayed, quantity, ratio};
 use crate::report::Measurement;
 
 /// A table of measured values.
@@ -28,19 +29,17 @@ pub struct TableView {
 
 /// A table with its title.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Grid {
-    /// The title.
-    pub title: String,
+pub(crate) struct Grid {
+    pub(crate) title: String,
     header: Vec<String>,
-    rows: Vec<Vec<String>>,
+    pub(crate) rows: Vec<Vec<String>>,
     /// Number of columns at the left that name the row.
     names: usize,
 }
 
 impl TableView {
     /// Returns the tables of the measurements; none if there is no value for them.
-    #[must_use]
-    pub fn grids(&self, measurements: &[Measurement]) -> Vec<Grid> {
+    pub(crate) fn grids(&self, measurements: &[Measurement]) -> Vec<Grid> {
         let parts = parts(measurements, self.metrics, self.split);
         parts
             .iter()
@@ -49,63 +48,42 @@ impl TableView {
     }
 
     fn grid(&self, part: &[String], shown: &[&Measurement], all: &[Measurement]) -> Grid {
-        let column_of = |value: &Measurement| field(value, self.columns);
-        let columns = distinct(shown.iter().map(|value| column_of(value)));
-        let names = distinct(shown.iter().map(|value| fields(value, self.rows)));
+        let columns = distinct(shown.iter().map(|value| field(value, self.columns)));
         let base = self.base.and_then(|base| base_of(base, &columns));
         let mut header: Vec<String> = self.rows.iter().map(|name| (*name).to_owned()).collect();
         for column in &columns {
             header.push(displayed(column));
-            if let Some(base) = base.filter(|base| base != column) {
-                header.push(format!("over {base}"));
-            }
+            let over = base.filter(|base| base != column);
+            header.extend(over.map(|base| format!("over {base}")));
         }
-        let row = |name: &Vec<String>| {
-            let of_row = |column: &str| {
-                let mut values = shown.iter().rev();
-                values.find(|value| fields(value, self.rows) == *name && column_of(value) == column)
-            };
+        let rows = grouped(shown.iter().copied(), |value| fields(value, self.rows));
+        let row = |(name, values): (Vec<String>, Vec<&Measurement>)| {
+            let of = |column: &str| values.iter().rfind(|value| field(value, self.columns) == column);
             let mut cells: Vec<String> = name.iter().map(|name| displayed(name)).collect();
             for column in &columns {
-                let value = of_row(column);
+                let value = of(column);
                 cells.push(value.map_or_else(String::new, |value| cell(value, all)));
                 if let Some(base) = base.filter(|base| base != column) {
-                    let ratio = value
-                        .zip(of_row(base))
-                        .map(|(value, base)| value.value / base.value);
-                    cells.push(ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}x")));
+                    let quotient = value.zip(of(base)).map(|(value, base)| value.value / base.value);
+                    cells.push(quotient.map_or_else(String::new, ratio));
                 }
             }
             cells
         };
         let of = self.split.iter().zip(part).filter(|(_, value)| !value.is_empty());
         let of = of.map(|(name, value)| format!("{name} {}", displayed(value)));
-        let title = title_of(self.title, of.collect());
         Grid {
-            title,
+            title: title_of(self.title, of.collect()),
             header,
-            rows: names.iter().map(row).collect(),
+            rows: rows.into_iter().map(row).collect(),
             names: self.rows.len(),
         }
     }
 }
 
 impl Grid {
-    /// Returns the table for a terminal.
-    #[must_use]
-    pub fn to_text(&self) -> String {
-        self.render(presets::UTF8_FULL_CONDENSED)
-    }
-
-    /// Returns the table in Markdown.
-    #[must_use]
-    pub fn to_markdown(&self) -> String {
-        self.render(presets::ASCII_MARKDOWN)
-    }
-
     /// Returns the table with its row `geomean` only, if it has one.
-    #[must_use]
-    pub fn summary(mut self) -> Self {
+    pub(crate) fn summary(mut self) -> Self {
         let is_mean = |row: &Vec<String>| row.first().is_some_and(|name| name == "geomean");
         if self.rows.iter().any(is_mean) {
             self.rows.retain(is_mean);
@@ -113,32 +91,19 @@ impl Grid {
         self
     }
 
-    /// Returns the number of rows.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.rows.len()
+    /// Returns the table as text in the style of a preset of [`comfy_table`]: the columns that name the row
+    /// to the left, the others to the right.
+    pub(crate) fn to_text(&self, preset: &str) -> String {
+        let mut table = Table::new();
+        table
+            .load_preset(preset)
+            .set_header(&self.header)
+            .add_rows(&self.rows);
+        for column in table.column_iter_mut().skip(self.names) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+        table.to_string()
     }
-
-    /// Returns true if there is no row.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
-
-    fn render(&self, preset: &str) -> String {
-        let header = self.header.iter().map(String::as_str).collect::<Vec<_>>();
-        table(preset, &header, self.rows.clone(), self.names)
-    }
-}
-
-/// Returns a table as text: the first `names` columns to the left, the others to the right.
-pub(crate) fn table(preset: &str, header: &[&str], rows: Vec<Vec<String>>, names: usize) -> String {
-    let mut table = Table::new();
-    table.load_preset(preset).set_header(header).add_rows(rows);
-    for column in table.column_iter_mut().skip(names) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
-    table.to_string()
 }
 
 /// Returns a title with what the table or figure is of, if that is anything.
@@ -168,46 +133,14 @@ fn cell(value: &Measurement, all: &[Measurement]) -> String {
     }
 }
 
-/// Returns a value in a unit of which it has a few.
-#[must_use]
-pub fn quantity(value: f64, unit: &str) -> String {
-    let scaled = |value: f64, steps: &[(f64, &str)]| {
-        let (factor, name) = steps
-            .iter()
-            .find(|(factor, _)| value.abs() >= *factor)
-            .unwrap_or(&steps[steps.len() - 1]);
-        let scaled = value / factor;
-        let digits = match scaled.abs() {
-            v if v >= 100.0 => 0,
-            v if v >= 10.0 => 1,
-            _ => 2,
-        };
-        format!("{scaled:.digits$} {name}")
-    };
-    const TIME: [(f64, &str); 4] = [(1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns")];
-    const BYTES: [(f64, &str); 4] = [(1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B")];
-    match unit {
-        "s" | "s/query" => scaled(value, &TIME),
-        "ms" => scaled(value / 1e3, &TIME),
-        "bytes" => scaled(value, &BYTES),
-        "bytes/s" => format!("{}/s", scaled(value, &BYTES)),
-        "1/s" | "rows/s" => format!("{}/s", crate::plot::short(value)),
-        "%" => format!("{value:+.0} %"),
-        "percent" => format!("{value:.0} %"),
-        "x" | "ratio" => format!("{value:.2}x"),
-        _ => crate::plot::short(value),
-    }
-}
-
 /// Returns true if the metric of the value is among `metrics`, of which one may end in `*`. Extremes are only
 /// named in full.
 fn matches(metrics: &[&str], value: &Measurement) -> bool {
     let is_spread = value.metric.ends_with(".min") || value.metric.ends_with(".max");
-    let matches = |metric: &&str| match metric.strip_suffix('*') {
+    metrics.iter().any(|metric| match metric.strip_suffix('*') {
         Some(prefix) => value.metric.starts_with(prefix) && !is_spread,
-        None => value.metric == **metric,
-    };
-    metrics.iter().any(matches)
+        None => value.metric == *metric,
+    })
 }
 
 /// Returns the values of the metrics in groups that have the same values of the names in `split`. These
@@ -217,21 +150,31 @@ pub(crate) fn parts<'a>(
     metrics: &[&str],
     split: &[&str],
 ) -> Vec<(Vec<String>, Vec<&'a Measurement>)> {
-    let mut parts: Vec<(Vec<String>, Vec<&Measurement>)> = Vec::new();
-    for value in measurements.iter().filter(|value| matches(metrics, value)) {
-        let part = fields(value, split);
-        match parts.iter_mut().find(|(other, _)| *other == part) {
-            Some((_, values)) => values.push(value),
-            None => parts.push((part, vec![value])),
+    let shown = measurements.iter().filter(|value| matches(metrics, value));
+    grouped(shown, |value| fields(value, split))
+}
+
+/// Returns values in groups of the same key, in the order in which the keys first come.
+pub(crate) fn grouped<K: PartialEq, V>(
+    values: impl Iterator<Item = V>,
+    key: impl Fn(&V) -> K,
+) -> Vec<(K, Vec<V>)> {
+    let mut groups: Vec<(K, Vec<V>)> = Vec::new();
+    for value in values {
+        let key = key(&value);
+        match groups.iter_mut().find(|(other, _)| *other == key) {
+            Some((_, group)) => group.push(value),
+            None => groups.push((key, vec![value])),
         }
     }
-    parts
+    groups
 }
 
 fn fields(value: &Measurement, names: &[&str]) -> Vec<String> {
     names.iter().map(|name| field(value, name)).collect()
 }
 
+/// Returns what a name stands for in a value, as text; nothing if it has no such name.
 pub(crate) fn field(value: &Measurement, name: &str) -> String {
     match name {
         "system" => value.system.clone(),
@@ -241,19 +184,6 @@ pub(crate) fn field(value: &Measurement, name: &str) -> String {
             Some(Value::String(text)) => text.clone(),
             Some(other) => other.to_string(),
         },
-    }
-}
-
-/// Returns a value of the configuration as it is displayed: numbers with a fraction have three digits.
-fn displayed(value: &str) -> String {
-    let fraction = value.parse::<f64>().ok().filter(|_| value.contains(['.', 'e']));
-    let Some(number) = fraction.filter(|number| number.is_finite()) else {
-        return value.to_owned();
-    };
-    let rounded = format!("{number:.2e}").parse::<f64>().unwrap_or(number);
-    match rounded.abs() {
-        small if small > 0.0 && small < 1e-3 => format!("{rounded:e}"),
-        _ => rounded.to_string(),
     }
 }
 
@@ -269,18 +199,15 @@ pub(crate) fn base_of<'a>(base: &str, names: &'a [String]) -> Option<&'a str> {
 }
 
 /// Returns the different values in the order in which they first come.
-pub(crate) fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    let mut found = Vec::new();
-    for value in values {
-        if !found.contains(&value) {
-            found.push(value);
-        }
-    }
-    found
+pub(crate) fn distinct(values: impl Iterator<Item = String>) -> Vec<String> {
+    let groups = grouped(values, String::clone);
+    groups.into_iter().map(|(value, _)| value).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use comfy_table::presets;
+
     use super::*;
     use crate::config;
 
@@ -329,7 +256,8 @@ mod tests {
         let grids = all.grids(&values);
         assert_eq!(grids[1].title, "time of a query (question range)");
         assert_eq!(grids[1].rows, [["ours", "500 ms", "12k"]]);
-        assert!(grids[1].to_markdown().starts_with("| system |"));
+        let markdown = grids[1].to_text(presets::ASCII_MARKDOWN);
+        assert!(markdown.starts_with("| system |"));
         assert!(view.grids(&values[5..]).is_empty());
     }
 
@@ -358,35 +286,5 @@ mod tests {
         assert_eq!(base_of("hybrid", &names), None);
         let names = ["volatile, host", "volatile"].map(str::to_owned);
         assert_eq!(base_of("volatile", &names), Some("volatile"));
-    }
-
-    #[test]
-    fn numbers_of_the_configuration_are_rounded() {
-        for (value, text) in [
-            ("0.9858988554817649", "0.986"),
-            ("7.831747404483925e-6", "7.83e-6"),
-            ("4.0", "4"),
-            ("0.5", "0.5"),
-            ("123456", "123456"),
-            ("lb, not moved", "lb, not moved"),
-        ] {
-            assert_eq!(displayed(value), text);
-        }
-    }
-
-    #[test]
-    fn quantities_have_three_digits() {
-        for (value, unit, text) in [
-            (0.0123, "s", "12.3 ms"),
-            (8.24e6, "1/s", "8.24M/s"),
-            (1.05e8, "bytes", "105 MB"),
-            (8.5e9, "bytes/s", "8.50 GB/s"),
-            (203.4, "%", "+203 %"),
-            (98.6, "percent", "99 %"),
-            (250.0, "ms", "250 ms"),
-            (0.0, "s", "0.00 ns"),
-        ] {
-            assert_eq!(quantity(value, unit), text);
-        }
     }
 }

@@ -101,7 +101,7 @@ fn measure(
         let mut value = Vec::new();
         for record in 0..records.min(READ_BY_READER) {
             let (key, expected) = fixture::pair(record, 0, bytes);
-            let found = reader.get(&key, &mut value)?;
+            let found = reader(key.as_slice(), &mut value)?;
             ensure!(
                 found && value == expected,
                 "the reader of {system} does not see record {record}"

@@ -24,17 +24,15 @@ pub(super) const VIEWS: &[TableView] = &[TableView {
 }];
 
 pub(super) const CHARTS: &[Chart] = &[Chart {
-    name: "",
     title: "time of a range selection",
     kind: ChartKind::Maps("cardinality"),
     metrics: &["time", "time of the device"],
     split: &["data", "layout"],
     x: "percent",
-    series: "system",
-    base: None,
     x_label: "range size, % of the domain",
     y_label: "cardinality; cells in ms",
     scale: 1e3,
+    ..Chart::COLUMNS
 }];
 
 pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {

@@ -5,7 +5,7 @@ use halocline_cache::{Links, Placement, PolicyKind};
 use halocline_elf::Layout;
 
 use super::tiers::{self, CodeTable, IndexSystem, QuerySource, QueryType, THETA, Tier};
-use crate::{BenchError, Budget, Chart, ChartKind, Reporter, Samples, Settings, TableView, config};
+use crate::{BenchError, Budget, Chart, Reporter, Samples, Settings, TableView, config};
 
 /// Capacities of the caches: about 4 and 15 % of the lists are where the paper found its best.
 const CAPACITIES: [Budget; 4] = [
@@ -50,17 +50,13 @@ pub(super) const VIEWS: &[TableView] = &[
 ];
 
 pub(super) const CHARTS: &[Chart] = &[Chart {
-    name: "",
     title: "throughput by policy and capacity",
-    kind: ChartKind::Columns,
     metrics: &["throughput"],
     split: &["data", "layout", "question", "theta"],
     x: "budget_percent",
-    series: "system",
-    base: None,
     x_label: "DRAM, % of the index",
     y_label: "queries/s",
-    scale: 1.0,
+    ..Chart::COLUMNS
 }];
 
 /// The measured values of one system.

@@ -6,7 +6,7 @@ use halocline_elf::Layout;
 use serde_json::json;
 
 use super::tiers::{self, CodeTable, IndexSystem, QuerySource, QueryType, THETA, Tier};
-use crate::{BenchError, Budget, Chart, ChartKind, Reporter, Settings, TableView, config};
+use crate::{BenchError, Budget, Chart, Reporter, Settings, TableView, config};
 
 pub(super) const VIEWS: &[TableView] = &[TableView {
     title: "queries a second, at first (cold) and at last (warm)",
@@ -18,17 +18,13 @@ pub(super) const VIEWS: &[TableView] = &[TableView {
 }];
 
 pub(super) const CHARTS: &[Chart] = &[Chart {
-    name: "",
     title: "warm-up",
-    kind: ChartKind::Lines,
     metrics: &["throughput"],
     split: &["data", "layout", "question", "theta"],
     x: "queries",
-    series: "system",
-    base: None,
     x_label: "queries run",
     y_label: "queries/s",
-    scale: 1.0,
+    ..Chart::LINES
 }];
 
 /// DRAM of the placements that have a budget.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot};
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable};
 
 use super::{CACHE, KvStore, Pair, Reader, copy};
 
@@ -46,21 +46,10 @@ impl KvStore for Fjall {
         Ok(count)
     }
 
-    fn reader(&self) -> Result<Box<dyn Reader + '_>> {
-        Ok(Box::new(FjallReader {
-            snapshot: self.database.snapshot(),
-            entries: &self.entries,
+    fn reader(&self) -> Result<Reader<'_>> {
+        let snapshot = self.database.snapshot();
+        Ok(Box::new(move |key: &[u8], value: &mut Vec<u8>| {
+            Ok(copy(snapshot.get(&self.entries, key)?, value))
         }))
-    }
-}
-
-struct FjallReader<'a> {
-    snapshot: Snapshot,
-    entries: &'a Keyspace,
-}
-
-impl Reader for FjallReader<'_> {
-    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        Ok(copy(self.snapshot.get(self.entries, key)?, value))
     }
 }

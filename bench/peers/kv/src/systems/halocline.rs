@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 use halocline_media::{FileMedium, FileOptions};
 use halocline_pool::Pool;
-use halocline_store::{Store, StoreSnapshot, Stores, WriteBatch};
+use halocline_store::{Store, Stores, WriteBatch};
 
 use super::{KvStore, Pair, Reader, copy};
 use crate::disk;
@@ -69,21 +69,10 @@ impl KvStore for Halocline {
         Ok(count)
     }
 
-    fn reader(&self) -> Result<Box<dyn Reader + '_>> {
-        Ok(Box::new(HaloclineReader {
-            snapshot: self.stores.snapshot(),
-            store: &self.store,
+    fn reader(&self) -> Result<Reader<'_>> {
+        let snapshot = self.stores.snapshot();
+        Ok(Box::new(move |key: &[u8], value: &mut Vec<u8>| {
+            Ok(copy(snapshot.get(&self.store, key)?, value))
         }))
-    }
-}
-
-struct HaloclineReader<'a> {
-    snapshot: StoreSnapshot,
-    store: &'a Store,
-}
-
-impl Reader for HaloclineReader<'_> {
-    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        Ok(copy(self.snapshot.get(self.store, key)?, value))
     }
 }

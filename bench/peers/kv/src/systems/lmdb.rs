@@ -72,21 +72,10 @@ impl KvStore for Lmdb {
         Ok(count)
     }
 
-    fn reader(&self) -> Result<Box<dyn Reader + '_>> {
-        Ok(Box::new(LmdbReader {
-            reading: self.environment.begin_ro_txn()?,
-            entries: self.entries,
+    fn reader(&self) -> Result<Reader<'_>> {
+        let reading = self.environment.begin_ro_txn()?;
+        Ok(Box::new(move |key: &[u8], value: &mut Vec<u8>| {
+            get_in(&reading, self.entries, key, value)
         }))
-    }
-}
-
-struct LmdbReader<'a> {
-    reading: RoTransaction<'a>,
-    entries: Database,
-}
-
-impl Reader for LmdbReader<'_> {
-    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        get_in(&self.reading, self.entries, key, value)
     }
 }

@@ -9,6 +9,8 @@ use super::{CACHE, KvStore, Pair, Reader, copy};
 
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("t");
 
+type Table = ReadOnlyTable<&'static [u8], &'static [u8]>;
+
 /// A database with one table.
 pub(super) struct Redb(Database);
 
@@ -26,15 +28,19 @@ impl Redb {
     }
 
     /// Opens the table as of the newest commit.
-    fn table(&self) -> Result<ReadOnlyTable<&'static [u8], &'static [u8]>> {
+    fn table(&self) -> Result<Table> {
         Ok(self.0.begin_read()?.open_table(TABLE)?)
     }
 }
 
+fn get_in(table: &Table, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+    let found = table.get(key)?;
+    Ok(copy(found.as_ref().map(|found| found.value()), value))
+}
+
 impl KvStore for Redb {
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        let found = self.table()?.get(key)?;
-        Ok(copy(found.as_ref().map(|found| found.value()), value))
+        get_in(&self.table()?, key, value)
     }
 
     fn write(&self, pairs: &[Pair]) -> Result<()> {
@@ -61,16 +67,10 @@ impl KvStore for Redb {
         Ok(count)
     }
 
-    fn reader(&self) -> Result<Box<dyn Reader + '_>> {
-        Ok(Box::new(RedbReader(self.table()?)))
-    }
-}
-
-struct RedbReader(ReadOnlyTable<&'static [u8], &'static [u8]>);
-
-impl Reader for RedbReader {
-    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        let found = self.0.get(key)?;
-        Ok(copy(found.as_ref().map(|found| found.value()), value))
+    fn reader(&self) -> Result<Reader<'_>> {
+        let table = self.table()?;
+        Ok(Box::new(move |key: &[u8], value: &mut Vec<u8>| {
+            get_in(&table, key, value)
+        }))
     }
 }

@@ -3,9 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
-use rocksdb::{
-    BlockBasedOptions, Cache, DB, Direction, IteratorMode, Options, Snapshot, WriteBatch, WriteOptions,
-};
+use rocksdb::{BlockBasedOptions, Cache, DB, Direction, IteratorMode, Options, WriteBatch, WriteOptions};
 
 use super::{CACHE, KvStore, Pair, Reader, copy};
 
@@ -50,15 +48,10 @@ impl KvStore for RocksDb {
         Ok(count)
     }
 
-    fn reader(&self) -> Result<Box<dyn Reader + '_>> {
-        Ok(Box::new(RocksReader(self.0.snapshot())))
-    }
-}
-
-struct RocksReader<'a>(Snapshot<'a>);
-
-impl Reader for RocksReader<'_> {
-    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
-        Ok(copy(self.0.get_pinned(key)?, value))
+    fn reader(&self) -> Result<Reader<'_>> {
+        let snapshot = self.0.snapshot();
+        Ok(Box::new(move |key: &[u8], value: &mut Vec<u8>| {
+            Ok(copy(snapshot.get_pinned(key)?, value))
+        }))
     }
 }

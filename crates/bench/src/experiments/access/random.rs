@@ -7,7 +7,7 @@ use super::medium::AccessMedium;
 use super::model::{PublishedModel, error_percent};
 use super::sequential::read;
 use super::{agree, in_parallel, media};
-use crate::{BenchError, Chart, ChartKind, Reporter, Samples, Settings, TableView};
+use crate::{BenchError, Chart, Reporter, Samples, Settings, TableView};
 
 pub(in crate::experiments) const VIEWS: &[TableView] = &[
     TableView {
@@ -38,15 +38,14 @@ const fn chart(
     Chart {
         name,
         title,
-        kind: ChartKind::Lines,
         metrics,
         split,
         x: "table_bytes",
         series,
-        base: None,
         x_label: "bytes of the table",
         y_label: "ms",
         scale: 1e3,
+        ..Chart::LINES
     }
 }
 

@@ -5,7 +5,7 @@ use halocline_calibrate::kernels;
 
 use super::sequential::column_bytes;
 use super::{agree, in_parallel, media};
-use crate::{BenchError, Chart, ChartKind, Reporter, Samples, Settings, TableView};
+use crate::{BenchError, Chart, Reporter, Samples, Settings, TableView};
 
 pub(in crate::experiments) const VIEWS: &[TableView] = &[TableView {
     title: "time to read every j-th 4-byte value of a column, by bytes from one to the next",
@@ -17,17 +17,13 @@ pub(in crate::experiments) const VIEWS: &[TableView] = &[TableView {
 }];
 
 pub(in crate::experiments) const CHARTS: &[Chart] = &[Chart {
-    name: "",
     title: "time to read every j-th value of a column",
-    kind: ChartKind::Lines,
     metrics: &["time"],
-    split: &[],
     x: "stride_bytes",
-    series: "system",
-    base: None,
     x_label: "bytes from one value read to the next",
     y_label: "ms",
     scale: 1e3,
+    ..Chart::LINES
 }];
 
 /// Bytes that a thread takes at once.

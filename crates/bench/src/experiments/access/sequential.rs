@@ -4,7 +4,7 @@ use halocline_calibrate::kernels;
 
 use super::medium::AccessMedium;
 use super::{MORSEL, agree, in_parallel, media, thread_counts};
-use crate::{BenchError, Chart, ChartKind, Reporter, Samples, Settings, TableView};
+use crate::{BenchError, Chart, Reporter, Samples, Settings, TableView};
 
 pub(in crate::experiments) const VIEWS: &[TableView] = &[TableView {
     title: "bandwidth of sequential accesses, by number of threads",
@@ -19,15 +19,12 @@ const fn chart(name: &'static str, title: &'static str, metrics: &'static [&'sta
     Chart {
         name,
         title,
-        kind: ChartKind::Lines,
         metrics,
-        split: &[],
         x: "threads",
-        series: "system",
-        base: None,
         x_label: "threads",
         y_label: "GB/s",
         scale: 1e-9,
+        ..Chart::LINES
     }
 }
 

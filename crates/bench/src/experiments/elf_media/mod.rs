@@ -21,7 +21,7 @@ use halocline_media::HugeVec;
 use super::tiers::{
     self, Built, CodeTable, IndexMemory, IndexSystem, QueryCost, QuerySource, QueryType, THETA, Tier,
 };
-use crate::{BenchError, Budget, Chart, ChartKind, DataKind, Reporter, Settings, TableView};
+use crate::{BenchError, Budget, Chart, DataKind, Reporter, Settings, TableView};
 
 use reopen::ReopenTimes;
 
@@ -86,30 +86,24 @@ pub(super) const VIEWS: &[TableView] = &[
 
 pub(super) const CHARTS: &[Chart] = &[
     Chart {
-        name: "",
         title: "time by placement",
-        kind: ChartKind::Columns,
         metrics: &["time"],
         split: &["data", "layout", "theta"],
         x: "question",
-        series: "system",
         base: Some("volatile"),
         x_label: "query",
         y_label: "time",
-        scale: 1.0,
+        ..Chart::COLUMNS
     },
     Chart {
         name: "lines",
         title: "lines of the device by placement",
-        kind: ChartKind::Columns,
         metrics: &["lines"],
         split: &["data", "layout", "theta"],
         x: "question",
-        series: "system",
-        base: None,
         x_label: "query",
         y_label: "lines/query",
-        scale: 1.0,
+        ..Chart::COLUMNS
     },
 ];
 

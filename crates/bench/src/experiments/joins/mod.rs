@@ -16,7 +16,7 @@ mod tables;
 
 use halocline_costs::join::{Algorithm, JoinAlgorithm, JoinChoice};
 
-use crate::{BenchError, Chart, ChartKind, Reporter, Settings, TableView, config};
+use crate::{BenchError, Chart, Reporter, Settings, TableView, config};
 
 use fit::CostFit;
 use grid::GridCell;
@@ -65,17 +65,13 @@ pub(super) const VIEWS: &[TableView] = &[
 ];
 
 pub(super) const CHARTS: &[Chart] = &[Chart {
-    name: "",
     title: "time of a join",
-    kind: ChartKind::Lines,
     metrics: &["time"],
     split: SPLIT,
     x: "build_over_memory",
-    series: "system",
-    base: None,
     x_label: "size of the build side / memory limit",
     y_label: "s",
-    scale: 1.0,
+    ..Chart::LINES
 }];
 
 /// Rounds of a measurement, of which the fastest counts.

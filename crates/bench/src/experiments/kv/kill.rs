@@ -14,7 +14,7 @@ use halocline_workloads::{YcsbRun, YcsbWorkload};
 
 use super::super::ordered::medium::TreeMedium;
 use super::{STORE, open, records};
-use crate::{Backing, BenchError, Chart, ChartKind, Reporter, Samples, Settings, TableView, config};
+use crate::{Backing, BenchError, Chart, Reporter, Samples, Settings, TableView, config};
 
 pub(in crate::experiments) const VIEWS: &[TableView] = &[TableView {
     title: "time from open to the first answer after kill -9",
@@ -26,17 +26,14 @@ pub(in crate::experiments) const VIEWS: &[TableView] = &[TableView {
 }];
 
 pub(in crate::experiments) const CHARTS: &[Chart] = &[Chart {
-    name: "",
     title: "time from open to the first answer after kill -9",
-    kind: ChartKind::Lines,
     metrics: &["first_answer"],
     split: &["on", "value_bytes"],
     x: "records",
-    series: "system",
-    base: None,
     x_label: "records",
     y_label: "ms",
     scale: 1e3,
+    ..Chart::LINES
 }];
 
 /// Bytes of each value.

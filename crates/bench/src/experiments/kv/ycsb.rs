@@ -11,7 +11,7 @@ use super::super::ordered::hot::{DRAM, TREES};
 use super::super::ordered::medium::TreeMedium;
 use super::{VALUES, create, medium_of, records};
 use crate::kv::TreeTarget;
-use crate::{Backing, BenchError, Chart, ChartKind, Reporter, Samples, Settings, TableView, config};
+use crate::{Backing, BenchError, Chart, Reporter, Samples, Settings, TableView, config};
 
 pub(in crate::experiments) const VIEWS: &[TableView] = &[
     TableView {
@@ -33,17 +33,14 @@ pub(in crate::experiments) const VIEWS: &[TableView] = &[
 ];
 
 pub(in crate::experiments) const CHARTS: &[Chart] = &[Chart {
-    name: "",
     title: "operations of YCSB a second",
-    kind: ChartKind::Columns,
     metrics: &["rate"],
     split: &["on", "value_bytes", "changes_of_a_commit", "threads"],
     x: "workload",
-    series: "system",
-    base: None,
     x_label: "workload",
     y_label: "thousand operations a second",
     scale: 1e-3,
+    ..Chart::COLUMNS
 }];
 
 /// Bytes of each value of a tree.

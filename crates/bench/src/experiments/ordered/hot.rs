@@ -16,7 +16,7 @@ use super::keys::Keys;
 use super::medium::TreeMedium;
 use super::ops::{Store, share, value};
 use super::{Tree, TreeVariant, agree, rows};
-use crate::{Backing, BenchError, Chart, ChartKind, Reporter, Settings, TableView, config};
+use crate::{Backing, BenchError, Chart, Reporter, Settings, TableView, config};
 
 pub(in crate::experiments) const VIEWS: &[TableView] = &[
     TableView {
@@ -46,17 +46,13 @@ pub(in crate::experiments) const VIEWS: &[TableView] = &[
 ];
 
 pub(in crate::experiments) const CHARTS: &[Chart] = &[Chart {
-    name: "",
     title: "rates with and without a cache of hot keys",
-    kind: ChartKind::Columns,
     metrics: &["rate"],
     split: &["on", "threads", "tree"],
     x: "workload",
-    series: "system",
-    base: None,
     x_label: "workload",
     y_label: "Mop/s",
-    scale: 1.0,
+    ..Chart::COLUMNS
 }];
 
 /// The trees of the publication, and the LB+-Tree.

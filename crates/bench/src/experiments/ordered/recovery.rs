@@ -10,7 +10,7 @@ use halocline_pool::Pool;
 use super::keys::Keys;
 use super::medium::TreeMedium;
 use super::{TreeVariant, agree, rows};
-use crate::{Backing, BenchError, Chart, ChartKind, Reporter, Samples, Settings, TableView, config};
+use crate::{Backing, BenchError, Chart, Reporter, Samples, Settings, TableView, config};
 
 pub(in crate::experiments) const VIEWS: &[TableView] = &[TableView {
     title: "time to open a tree, and the DRAM that it then takes",
@@ -25,15 +25,13 @@ const fn chart(name: &'static str, title: &'static str, metrics: &'static [&'sta
     Chart {
         name,
         title,
-        kind: ChartKind::Lines,
         metrics,
         split: &["on"],
         x: "rows",
-        series: "system",
-        base: None,
         x_label: "keys",
         y_label: "ms",
         scale: 1e3,
+        ..Chart::LINES
     }
 }
 

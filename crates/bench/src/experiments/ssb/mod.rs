@@ -13,7 +13,7 @@ mod measure;
 mod system;
 mod variant;
 
-use crate::{BenchError, Chart, ChartKind, Reporter, Settings, TableView, config};
+use crate::{BenchError, Chart, Reporter, Settings, TableView, config};
 
 use data::Data;
 use measure::MeasuredQuery;
@@ -40,17 +40,14 @@ pub(super) const VIEWS: &[TableView] = &[
 ];
 
 pub(super) const CHARTS: &[Chart] = &[Chart {
-    name: "",
     title: "time by query",
-    kind: ChartKind::Columns,
     metrics: &["time", "geomean"],
     split: &["scale_factor"],
     x: "query",
     series: "variant",
-    base: None,
     x_label: "query",
     y_label: "time, ms",
-    scale: 1.0,
+    ..Chart::COLUMNS
 }];
 
 /// Rounds unless told otherwise.

@@ -16,7 +16,7 @@ use halocline_workloads::tpch_queries;
 
 use super::sql::{NamedSession, QueryTimes, ask_in_turn};
 use crate::timing::geometric_mean;
-use crate::{BenchError, Chart, ChartKind, Reporter, Settings, TableView, config};
+use crate::{BenchError, Chart, Reporter, Settings, TableView, config};
 
 use data::TpchPool;
 use medium::{EMULATED_DRAM, HOST_DRAM, TpchMedium};
@@ -67,17 +67,13 @@ pub(super) const VIEWS: &[TableView] = &[
 ];
 
 pub(super) const CHARTS: &[Chart] = &[Chart {
-    name: "",
     title: "time by query",
-    kind: ChartKind::Columns,
     metrics: &["time", "geomean"],
     split: &["scale_factor"],
     x: "query",
-    series: "system",
-    base: None,
     x_label: "query",
     y_label: "time, ms",
-    scale: 1.0,
+    ..Chart::COLUMNS
 }];
 
 /// Rounds unless told otherwise.

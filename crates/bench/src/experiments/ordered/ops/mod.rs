@@ -20,7 +20,7 @@ use halocline_workloads::{SplitMix64, Zipf};
 use super::keys::Keys;
 use super::medium::TreeMedium;
 use super::{TreeVariant, agree, rows};
-use crate::{Backing, BenchError, Chart, ChartKind, Config, Reporter, Samples, Settings, TableView, config};
+use crate::{Backing, BenchError, Chart, Config, Reporter, Samples, Settings, TableView, config};
 
 use store::Std;
 pub(super) use store::{Store, value};
@@ -46,17 +46,13 @@ pub(in crate::experiments) const VIEWS: &[TableView] = &[
 ];
 
 pub(in crate::experiments) const CHARTS: &[Chart] = &[Chart {
-    name: "",
     title: "rates of operations",
-    kind: ChartKind::Columns,
     metrics: &["rate"],
     split: &["on", "threads"],
     x: "operation",
-    series: "system",
-    base: None,
     x_label: "operation",
     y_label: "Mop/s",
-    scale: 1.0,
+    ..Chart::COLUMNS
 }];
 
 /// The skew of YCSB.

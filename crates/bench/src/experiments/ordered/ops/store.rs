@@ -39,6 +39,15 @@ pub(in crate::experiments::ordered) trait Store: Sync {
     fn remove(&self, keys: &[u64]) -> Result<(), BenchError>;
 }
 
+/// Returns the sum of what `found` returns for each key.
+pub(super) fn sum<E>(keys: &[u64], found: impl Fn(u64) -> Result<u64, E>) -> Result<u64, E> {
+    let mut sum = 0_u64;
+    for key in keys {
+        sum = sum.wrapping_add(found(*key)?);
+    }
+    Ok(sum)
+}
+
 /// Returns the value that a key is inserted with.
 pub(in crate::experiments::ordered) fn value(key: u64) -> u64 {
     key.rotate_left(9)
@@ -58,11 +67,7 @@ impl<I: Deref<Target = dyn OrderedIndex> + Sync> Store for I {
     }
 
     fn get(&self, keys: &[u64]) -> Result<u64, BenchError> {
-        let mut sum = 0_u64;
-        for key in keys {
-            sum = sum.wrapping_add((**self).get(*key)?.unwrap_or(0));
-        }
-        Ok(sum)
+        sum(keys, |key| Ok((**self).get(key)?.unwrap_or(0)))
     }
 
     fn get_batch(&self, keys: &[u64]) -> Result<u64, BenchError> {

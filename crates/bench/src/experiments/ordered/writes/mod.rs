@@ -13,7 +13,7 @@ use halocline_workloads::SplitMix64;
 
 use super::keys::{Keys, Sum};
 use super::{TreeVariant, insist, rows};
-use crate::{BenchError, Chart, ChartKind, Reporter, Settings, TableView, config};
+use crate::{BenchError, Chart, Reporter, Settings, TableView, config};
 
 pub(in crate::experiments) const VIEWS: &[TableView] = &[
     TableView {
@@ -46,28 +46,20 @@ pub(in crate::experiments) const CHARTS: &[Chart] = &[
     Chart {
         name: "lines",
         title: "lines flushed",
-        kind: ChartKind::Columns,
         metrics: &["lines"],
-        split: &[],
         x: "operation",
-        series: "system",
-        base: None,
         x_label: "operation",
         y_label: "lines/operation",
-        scale: 1.0,
+        ..Chart::COLUMNS
     },
     Chart {
         name: "fences",
         title: "fences waited for",
-        kind: ChartKind::Columns,
         metrics: &["fences"],
-        split: &[],
         x: "operation",
-        series: "system",
-        base: None,
         x_label: "operation",
         y_label: "fences/operation",
-        scale: 1.0,
+        ..Chart::COLUMNS
     },
 ];
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use fjall::{Database, Error, Keyspace, KeyspaceCreateOptions, PersistMode};
 
-use super::{Change, PeerStore, number};
+use super::{Change, PeerStore, number, sum, sum_of_entries};
 
 /// A database with one keyspace.
 pub(super) struct Fjall {
@@ -37,22 +37,19 @@ impl PeerStore for Fjall {
     }
 
     fn get(&self, keys: &[u64]) -> Result<u64, Error> {
-        let mut sum = 0_u64;
-        for key in keys {
+        sum(keys, |key| {
             let found = self.entries.get(key.to_be_bytes())?;
-            sum = sum.wrapping_add(found.map_or(0, |found| number(&found)));
-        }
-        Ok(sum)
+            Ok(found.map_or(0, |found| number(&found)))
+        })
     }
 
     fn scan(&self, from: &[u64], count: usize) -> Result<u64, Error> {
-        let mut sum = 0_u64;
-        for from in from {
-            for entry in self.entries.range(from.to_be_bytes()..).take(count) {
+        sum(from, |from| {
+            let entries = self.entries.range(from.to_be_bytes()..).take(count);
+            sum_of_entries(entries.map(|entry| {
                 let (key, value) = entry.into_inner()?;
-                sum = sum.wrapping_add(number(&key) ^ number(&value));
-            }
-        }
-        Ok(sum)
+                Ok((number(&key), number(&value)))
+            }))
+        })
     }
 }

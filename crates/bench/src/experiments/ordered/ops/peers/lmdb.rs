@@ -7,7 +7,7 @@ use heed::byteorder::BigEndian;
 use heed::types::U64;
 use heed::{CommitOrAbort, Database, Env, EnvOpenOptions, Error};
 
-use super::{Change, PeerStore};
+use super::{Change, PeerStore, sum, sum_of_entries};
 
 type Entries = Database<'static, U64<BigEndian>, U64<BigEndian>>;
 
@@ -58,22 +58,13 @@ impl PeerStore for Lmdb {
 
     fn get(&self, keys: &[u64]) -> Result<u64, Error> {
         let reading = self.environment.read_txn()?;
-        let mut sum = 0_u64;
-        for key in keys {
-            sum = sum.wrapping_add(self.entries.get(&reading, key)?.unwrap_or(0));
-        }
-        Ok(sum)
+        sum(keys, |key| Ok(self.entries.get(&reading, &key)?.unwrap_or(0)))
     }
 
     fn scan(&self, from: &[u64], count: usize) -> Result<u64, Error> {
         let reading = self.environment.read_txn()?;
-        let mut sum = 0_u64;
-        for from in from {
-            for entry in self.entries.range(&reading, &(*from..))?.take(count) {
-                let (key, value) = entry?;
-                sum = sum.wrapping_add(key ^ value);
-            }
-        }
-        Ok(sum)
+        sum(from, |from| {
+            sum_of_entries(self.entries.range(&reading, &(from..))?.take(count))
+        })
     }
 }

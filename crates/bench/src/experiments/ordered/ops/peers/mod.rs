@@ -12,7 +12,7 @@ mod rocksdb;
 use std::fmt::Display;
 
 use super::super::medium::TreeMedium;
-use super::store::{next, value};
+use super::store::{next, sum, value};
 use super::{Contender, Store};
 use crate::{Backing, BenchError, config};
 
@@ -102,6 +102,16 @@ fn contender<P: PeerStore + 'static>(opened: Result<P, P::Error>) -> Result<Cont
 /// Wraps an error of a store with the store's name.
 fn failed<P: PeerStore>(error: P::Error) -> BenchError {
     BenchError::Setup(format!("{}: {error}", P::NAME))
+}
+
+/// Returns the sum of `key ^ value` of entries.
+fn sum_of_entries<E>(entries: impl Iterator<Item = Result<(u64, u64), E>>) -> Result<u64, E> {
+    let mut sum = 0_u64;
+    for entry in entries {
+        let (key, value) = entry?;
+        sum = sum.wrapping_add(key ^ value);
+    }
+    Ok(sum)
 }
 
 fn number(bytes: &[u8]) -> u64 {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use redb::{Database, Durability, Error, ReadableDatabase, ReadableTable, TableDefinition};
 
-use super::{Change, PeerStore};
+use super::{Change, PeerStore, sum, sum_of_entries};
 
 const TABLE: TableDefinition<'_, u64, u64> = TableDefinition::new("t");
 
@@ -42,22 +42,16 @@ impl PeerStore for Redb {
 
     fn get(&self, keys: &[u64]) -> Result<u64, Error> {
         let table = self.0.begin_read()?.open_table(TABLE)?;
-        let mut sum = 0_u64;
-        for key in keys {
-            sum = sum.wrapping_add(table.get(*key)?.map_or(0, |found| found.value()));
-        }
-        Ok(sum)
+        sum(keys, |key| Ok(table.get(key)?.map_or(0, |found| found.value())))
     }
 
     fn scan(&self, from: &[u64], count: usize) -> Result<u64, Error> {
         let table = self.0.begin_read()?.open_table(TABLE)?;
-        let mut sum = 0_u64;
-        for from in from {
-            for entry in table.range(*from..)?.take(count) {
+        sum(from, |from| {
+            sum_of_entries(table.range(from..)?.take(count).map(|entry| {
                 let (key, value) = entry?;
-                sum = sum.wrapping_add(key.value() ^ value.value());
-            }
-        }
-        Ok(sum)
+                Ok((key.value(), value.value()))
+            }))
+        })
     }
 }

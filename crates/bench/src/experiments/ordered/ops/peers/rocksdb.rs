@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rocksdb::{DB, Direction, Error, IteratorMode, Options, WriteBatch, WriteOptions};
 
-use super::{Change, PeerStore, number};
+use super::{Change, PeerStore, number, sum, sum_of_entries};
 
 /// A database with its default column family.
 pub(super) struct Rocks(DB);
@@ -36,24 +36,18 @@ impl PeerStore for Rocks {
     }
 
     fn get(&self, keys: &[u64]) -> Result<u64, Error> {
-        let mut sum = 0_u64;
-        for key in keys {
+        sum(keys, |key| {
             let found = self.0.get_pinned(key.to_be_bytes())?;
-            sum = sum.wrapping_add(found.map_or(0, |found| number(&found)));
-        }
-        Ok(sum)
+            Ok(found.map_or(0, |found| number(&found)))
+        })
     }
 
     fn scan(&self, from: &[u64], count: usize) -> Result<u64, Error> {
-        let mut sum = 0_u64;
-        for from in from {
+        sum(from, |from| {
             let from = from.to_be_bytes();
             let entries = self.0.iterator(IteratorMode::From(&from, Direction::Forward));
-            for entry in entries.take(count) {
-                let (key, value) = entry?;
-                sum = sum.wrapping_add(number(&key) ^ number(&value));
-            }
-        }
-        Ok(sum)
+            let entries = entries.take(count);
+            sum_of_entries(entries.map(|entry| entry.map(|(key, value)| (number(&key), number(&value)))))
+        })
     }
 }
