@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicBool;
 use halocline_media::{Dram, LINE, Medium, MediumBackend, MediumKind, Profile, ProfiledMedium};
 
 use crate::cold::{ColdFile, STEPS_OF_DEVICE};
-use crate::memory::{STEPS_OF_MEMORY, measure_memory, rounded};
+use crate::figures::rounded;
+use crate::memory::{STEPS_OF_MEMORY, measure_memory};
 use crate::scratch::FileSystem;
 use crate::steps::Steps;
 use crate::threads::thread_counts;

@@ -12,9 +12,10 @@ use std::time::Instant;
 use halocline_media::{AccessFigures, HugeVec, MediaError, PAGE};
 use rustix::fs::{Advice, FallocateFlags};
 
+use crate::figures::MeasuredMedium;
 use crate::kernels::successor;
 use crate::steps::Steps;
-use crate::threads::{in_threads, peak_of, rates};
+use crate::threads::{in_threads, rates};
 use crate::{CalibrateError, MediumMeter, scratch};
 
 /// Bytes of a sequential request.
@@ -68,22 +69,14 @@ impl ColdFile {
         let read = rates(counts, |threads| self.bandwidth(meter, threads, false))?;
         steps.next("device: write bandwidth")?;
         let write = rates(counts, |threads| self.bandwidth(meter, threads, true))?;
-        let (peak_read, _) = peak_of(&read);
-        let (peak_write, writers) = peak_of(&write);
-        Ok(AccessFigures {
+        let measured = MeasuredMedium {
             sequential_read_ns,
             random_read_ns,
             read,
             write,
-            peak_read,
-            peak_write,
-            writers,
-            unit: PAGE,
-            unit_measured: false,
             persist_ns,
-            strides: Vec::new(),
-            probes: Vec::new(),
-        })
+        };
+        Ok(measured.figures(PAGE))
     }
 
     fn io(&self, action: &'static str, source: impl Into<std::io::Error>) -> MediaError {
@@ -111,7 +104,7 @@ impl ColdFile {
             }
             self.write(&chunk, at)?;
         }
-        rustix::fs::fdatasync(&self.file).map_err(|error| self.io("sync a file in", error))
+        self.sync()
     }
 
     /// Returns the nanoseconds per read of a page. `next` names the page after a page, of so many.
@@ -138,15 +131,9 @@ impl ColdFile {
     fn persist(&self, meter: &MediumMeter<'_>) -> Result<f64, MediaError> {
         let bytes = buffer(PAGE)?;
         self.average(meter, |number| {
-            self.write_page(&bytes, number * PAGE % self.bytes)?;
+            self.write_synced(&bytes, number * PAGE % self.bytes)?;
             Ok(1)
         })
-    }
-
-    fn write_page(&self, page: &[u8], at: u64) -> Result<(), MediaError> {
-        let written = self.file.write_all_at(page, at);
-        written.map_err(|error| self.io("write a file in", error))?;
-        rustix::fs::fdatasync(&self.file).map_err(|error| self.io("sync a file in", error))
     }
 
     /// Returns the bytes per second that `threads` threads read or write in disjoint parts.
@@ -195,14 +182,28 @@ impl ColdFile {
         read.map_err(|error| self.io("read a file in", error))
     }
 
+    /// Writes to the device, whose own cache may hold the bytes.
     fn write(&self, bytes: &[u8], at: u64) -> Result<(), MediaError> {
-        let written = self.file.write_all_at(bytes, at);
-        written.map_err(|error| self.io("write a file in", error))?;
         if self.direct {
-            Ok(())
+            self.write_file(bytes, at)
         } else {
-            rustix::fs::fdatasync(&self.file).map_err(|error| self.io("sync a file in", error))
+            self.write_synced(bytes, at)
         }
+    }
+
+    /// Writes durably.
+    fn write_synced(&self, bytes: &[u8], at: u64) -> Result<(), MediaError> {
+        self.write_file(bytes, at)?;
+        self.sync()
+    }
+
+    fn write_file(&self, bytes: &[u8], at: u64) -> Result<(), MediaError> {
+        let written = self.file.write_all_at(bytes, at);
+        written.map_err(|error| self.io("write a file in", error))
+    }
+
+    fn sync(&self) -> Result<(), MediaError> {
+        rustix::fs::fdatasync(&self.file).map_err(|error| self.io("sync a file in", error))
     }
 
     fn drop_pages(&self) -> Result<(), MediaError> {

@@ -10,6 +10,7 @@
 mod calibration;
 mod cold;
 mod error;
+mod figures;
 pub mod kernels;
 mod measure;
 mod memory;

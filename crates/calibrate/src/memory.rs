@@ -2,9 +2,10 @@
 
 use halocline_media::{AccessFigures, Medium};
 
+use crate::figures::MeasuredMedium;
 use crate::kernels::{self, ProbeTable, SEQUENTIAL, SHUFFLED};
 use crate::steps::Steps;
-use crate::threads::{peak_of, rates};
+use crate::threads::rates;
 use crate::{CalibrateError, MediumMeter, unit};
 
 /// Size of the smallest table that is probed, in bytes.
@@ -46,46 +47,18 @@ pub(crate) fn measure_memory(
         probes.push(meter.probes(&table));
         size *= 2;
     }
-    let (peak_read, _) = peak_of(&read);
-    let (peak_write, writers) = peak_of(&write);
-    let unit = unit::access_unit(&strides);
-    Ok(AccessFigures {
+    let measured = MeasuredMedium {
         sequential_read_ns,
         random_read_ns,
         read,
         write,
-        peak_read,
-        peak_write,
-        writers,
-        unit: unit.unwrap_or(known_unit),
-        unit_measured: unit.is_some(),
         persist_ns,
+    };
+    let unit = unit::access_unit(&strides);
+    Ok(AccessFigures {
+        unit_measured: unit.is_some(),
         strides,
         probes,
+        ..measured.figures(unit.unwrap_or(known_unit))
     })
-}
-
-/// Rounds what no measurement resolves: times to hundredths of a nanosecond, bandwidths to whole bytes.
-pub(crate) fn rounded(mut figures: AccessFigures) -> AccessFigures {
-    let time = |ns: &mut f64| *ns = ((*ns * 100.0).round() / 100.0).max(0.01);
-    let rate = |bytes: &mut f64| *bytes = bytes.round().max(1.0);
-    let times = [
-        &mut figures.sequential_read_ns,
-        &mut figures.random_read_ns,
-        &mut figures.persist_ns,
-    ];
-    times.into_iter().for_each(time);
-    figures
-        .strides
-        .iter_mut()
-        .for_each(|cost| time(&mut cost.value_ns));
-    for cost in &mut figures.probes {
-        time(&mut cost.batched_ns);
-        time(&mut cost.dependent_ns);
-    }
-    let rates = figures.read.iter_mut().chain(&mut figures.write);
-    rates.for_each(|each| rate(&mut each.bytes_per_second));
-    rate(&mut figures.peak_read);
-    rate(&mut figures.peak_write);
-    figures
 }

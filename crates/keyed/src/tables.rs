@@ -118,6 +118,14 @@ impl KeyedTables {
         self.tables().get(name).cloned()
     }
 
+    /// Returns a table that a statement names.
+    ///
+    /// # Errors
+    /// [`KeyedError::NoTable`].
+    pub fn existing(&self, name: &str) -> Result<Arc<KeyedTable>> {
+        self.table(name).ok_or_else(|| no_table(name))
+    }
+
     /// Creates a table durably.
     ///
     /// # Errors

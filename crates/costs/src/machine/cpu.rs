@@ -8,6 +8,18 @@ const USUAL_ROW: f64 = 16.0;
 /// Share of the costs of a row that does not depend on its length.
 const FIXED_SHARE: f64 = 0.5;
 
+/// The names of the steps of a join, in the order of [`CpuCosts::steps`] and [`JoinWork::steps`].
+pub const JOIN_STEPS: [&str; 8] = [
+    "read",
+    "partition",
+    "fill",
+    "probe",
+    "pair",
+    "gather",
+    "spill",
+    "select",
+];
+
 /// Seconds of one thread per row of a key and a payload of 8 bytes, without cache misses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CpuCosts {
@@ -48,6 +60,36 @@ impl Default for CpuCosts {
 }
 
 impl CpuCosts {
+    /// Returns the costs of the [steps](JOIN_STEPS).
+    pub fn steps(&self) -> [f64; 8] {
+        let Self {
+            read,
+            partition,
+            fill,
+            probe,
+            pair,
+            gather,
+            spill,
+            select,
+        } = *self;
+        [read, partition, fill, probe, pair, gather, spill, select]
+    }
+
+    /// Returns costs with these of the [steps](JOIN_STEPS).
+    pub fn of_steps(steps: [f64; 8]) -> CpuCosts {
+        let [read, partition, fill, probe, pair, gather, spill, select] = steps;
+        CpuCosts {
+            read,
+            partition,
+            fill,
+            probe,
+            pair,
+            gather,
+            spill,
+            select,
+        }
+    }
+
     /// Returns the factor by which a row of some bytes costs more than one of 16 bytes.
     pub(crate) fn weight(bytes: f64) -> f64 {
         FIXED_SHARE + (1.0 - FIXED_SHARE) * bytes.max(0.0) / USUAL_ROW
@@ -78,44 +120,47 @@ pub struct JoinWork {
 impl JoinWork {
     /// Returns the seconds of one thread.
     pub fn seconds(&self, cpu: &CpuCosts) -> f64 {
-        self.read * cpu.read
-            + self.partition * cpu.partition
-            + self.fill * cpu.fill
-            + self.probe * cpu.probe
-            + self.pair * cpu.pair
-            + self.gather * cpu.gather
-            + self.spill * cpu.spill
-            + self.select * cpu.select
+        let steps = self.steps().into_iter().zip(cpu.steps());
+        steps.map(|(rows, cost)| rows * cost).sum()
+    }
+
+    /// Returns the rows of the [steps](JOIN_STEPS).
+    pub fn steps(&self) -> [f64; 8] {
+        let mut work = *self;
+        work.steps_mut().map(|rows| *rows)
+    }
+
+    fn steps_mut(&mut self) -> [&mut f64; 8] {
+        let Self {
+            read,
+            partition,
+            fill,
+            probe,
+            pair,
+            gather,
+            spill,
+            select,
+        } = self;
+        [read, partition, fill, probe, pair, gather, spill, select]
     }
 }
 
 impl AddAssign for JoinWork {
     fn add_assign(&mut self, other: JoinWork) {
-        self.read += other.read;
-        self.partition += other.partition;
-        self.fill += other.fill;
-        self.probe += other.probe;
-        self.pair += other.pair;
-        self.gather += other.gather;
-        self.spill += other.spill;
-        self.select += other.select;
+        for (rows, more) in self.steps_mut().into_iter().zip(other.steps()) {
+            *rows += more;
+        }
     }
 }
 
 impl Mul<f64> for JoinWork {
     type Output = JoinWork;
 
-    fn mul(self, times: f64) -> JoinWork {
-        JoinWork {
-            read: self.read * times,
-            partition: self.partition * times,
-            fill: self.fill * times,
-            probe: self.probe * times,
-            pair: self.pair * times,
-            gather: self.gather * times,
-            spill: self.spill * times,
-            select: self.select * times,
+    fn mul(mut self, times: f64) -> JoinWork {
+        for rows in self.steps_mut() {
+            *rows *= times;
         }
+        self
     }
 }
 

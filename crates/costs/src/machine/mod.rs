@@ -10,6 +10,6 @@ mod medium;
 pub mod nanoseconds;
 mod profile;
 
-pub use cpu::{CpuCosts, JoinWork};
+pub use cpu::{CpuCosts, JOIN_STEPS, JoinWork};
 pub use device::DeviceSpeed;
 pub use medium::MediumCosts;

@@ -71,15 +71,9 @@ pub(crate) fn probable<B: Bytes>(
     control: &dyn CopyControl,
 ) -> Result<Option<ImageParts>> {
     let levels = levels_worth(tree, most);
-    let copier = |least| {
-        let selection = CopySelection {
-            least,
-            counts,
-            ..CopySelection::levels(levels)
-        };
-        PackedCopier::new(tree, selection, most, control)
-    };
-    copy_most_probable(1.0 / tree.geometry().rows as f64, copier, control)
+    let floor = 1.0 / tree.geometry().rows as f64;
+    let copier = |selection| PackedCopier::new(tree, selection, most, control);
+    copy_most_probable(floor, (levels, counts), copier, control)
 }
 
 /// Returns the number of levels whose lists may be copied. Shortcuts that lead to copies have form direct and

@@ -122,16 +122,25 @@ pub(crate) fn copy_lists<C: ListCopier>(
     }
 }
 
-/// Returns the image of the most probable lists that fits the budget; `None` if not even the root list does.
-/// `copier` makes a copier for a least probability, which is not lowered below `floor`.
+/// Returns the image of the most probable lists of the first `levels` dimensions that fits the budget; `None`
+/// if not even the root list does. `copier` makes a copier for a selection, whose least probability is not
+/// lowered below `floor`.
 ///
 /// # Errors
 /// As [`copy_lists`].
-pub(crate) fn copy_most_probable<C: ListCopier>(
+pub(crate) fn copy_most_probable<'c, C: ListCopier>(
     floor: f64,
-    copier: impl Fn(f64) -> C,
+    (levels, counts): (usize, Option<&'c AgedCounts>),
+    copier: impl Fn(CopySelection<'c>) -> C,
     control: &dyn CopyControl,
 ) -> Result<Option<ImageParts>> {
+    let copier = |least| {
+        copier(CopySelection {
+            least,
+            counts,
+            ..CopySelection::levels(levels)
+        })
+    };
     let fits = |least| match copier(least).measure() {
         Ok(()) => Ok(true),
         Err(CopyStop::Full) => Ok(false),

@@ -53,15 +53,9 @@ pub(crate) fn probable<B: Bytes>(
     most: u64,
     control: &dyn CopyControl,
 ) -> Result<Option<ImageParts>> {
-    let copier = |least| {
-        let selection = CopySelection {
-            least,
-            counts,
-            ..CopySelection::levels(usize::MAX)
-        };
-        PublishedCopier::new(lists, selection, most, control)
-    };
-    copy_most_probable(0.25 / lists.header.geometry.rows as f64, copier, control)
+    let floor = 0.25 / lists.header.geometry.rows as f64;
+    let copier = |selection| PublishedCopier::new(lists, selection, most, control);
+    copy_most_probable(floor, (usize::MAX, counts), copier, control)
 }
 
 impl<'a, 'c, B: Bytes> PublishedCopier<'a, 'c, B> {

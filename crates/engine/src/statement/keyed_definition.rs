@@ -3,7 +3,7 @@
 use arrow_array::timezone::Tz;
 use arrow_schema::{Field, Schema};
 use datafusion::sql::sqlparser::ast::Expr;
-use halocline_keyed::{KeyedError, KeyedTables, TableDefinition};
+use halocline_keyed::{KeyedTables, TableDefinition};
 use halocline_sql::EngineError;
 use halocline_sql::table_spec::TableSpec;
 use halocline_values::storable::{storable_schema, storable_type};
@@ -65,9 +65,7 @@ pub(super) fn alter_keyed(
     is_taken: bool,
 ) -> Result<String, EngineError> {
     let name = alter.table.as_str();
-    let table = tables.table(name).ok_or_else(|| KeyedError::NoTable {
-        name: name.to_owned(),
-    })?;
+    let table = tables.existing(name)?;
     let schema = table.schema();
     match &alter.what {
         Alteration::AddColumn {

@@ -12,7 +12,7 @@ use halocline_catalog::context::EngineContext;
 use halocline_catalog::write::{BatchFitter, arrange};
 use halocline_columns::TableEncoding;
 use halocline_import::{Files, total_length};
-use halocline_keyed::{KeyedError, KeyedTable, KeyedView, RewriteRule};
+use halocline_keyed::{KeyedTable, KeyedView, RewriteRule};
 use halocline_sql::cancel::NEVER;
 use halocline_store::StoreError;
 
@@ -224,10 +224,7 @@ fn change<T>(
             }
         }
         // Another one may have taken its place.
-        let current = tables.table(table.name()).ok_or_else(|| KeyedError::NoTable {
-            name: table.name().to_owned(),
-        });
-        table = current?;
+        table = tables.existing(table.name())?;
     }
     Err(EngineError::TooManyConflicts {
         statement,

@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::Query;
 use futures::StreamExt;
 use halocline_catalog::Catalog;
 use halocline_catalog::write::BatchFitter;
-use halocline_keyed::{KeyedError, KeyedTable, KeyedTables, KeyedView, RewriteRule};
+use halocline_keyed::{KeyedTable, KeyedTables, KeyedView, RewriteRule};
 use halocline_scan::keyed::KeyedProvider;
 use halocline_sql::EngineError;
 use halocline_store::{StoreError, Stores};
@@ -134,10 +134,7 @@ impl StatementRun<'_> {
                 Attempt::Conflict => {}
             }
             // Another one may have taken its place.
-            let current = tables.table(table.name()).ok_or_else(|| KeyedError::NoTable {
-                name: table.name().to_owned(),
-            });
-            table = current?;
+            table = tables.existing(table.name())?;
         }
         Err(EngineError::TooManyConflicts {
             statement: change.statement(),

@@ -1,4 +1,4 @@
-//! `DROP TABLE` and `TRUNCATE` of tables with and without a primary key: all are dropped, or emptied, or none.
+//! `DROP TABLE` and `TRUNCATE` of tables with and without a primary key: all of the tables or none.
 
 use halocline_engine::{Database, DatabaseOptions};
 

@@ -1,10 +1,10 @@
 //! Costs per row of each step of a join, fitted to measured times.
 
 use halocline_costs::join::JoinEstimate;
-use halocline_costs::machine::{CpuCosts, JoinWork};
+use halocline_costs::machine::{CpuCosts, JOIN_STEPS};
 
 /// Steps of the computation.
-const STEPS: usize = 8;
+const STEPS: usize = JOIN_STEPS.len();
 
 /// Sweeps over all costs. Each costs little, and further ones hardly change predictions.
 const SWEEPS: usize = 2_000;
@@ -38,7 +38,7 @@ impl CostFit {
         let steps = work.seconds(&CpuCosts::default()) / threads;
         let other = estimate.seconds() - steps;
         self.equations.push(Equation {
-            shares: steps_of(work).map(|rows| rows / threads / seconds),
+            shares: work.steps().map(|rows| rows / threads / seconds),
             rest: 1.0 - other / seconds,
         });
     }
@@ -48,7 +48,7 @@ impl CostFit {
         if self.equations.is_empty() {
             return None;
         }
-        let before = of_costs(&CpuCosts::default());
+        let before = CpuCosts::default().steps();
         let mut costs = before;
         for _ in 0..SWEEPS {
             for step in 0..STEPS {
@@ -66,62 +66,15 @@ impl CostFit {
                 costs[step] = (numerator / denominator).max(0.0);
             }
         }
-        let [read, partition, fill, probe, pair, gather, spill, select] = costs;
-        Some(CpuCosts {
-            read,
-            partition,
-            fill,
-            probe,
-            pair,
-            gather,
-            spill,
-            select,
-        })
+        Some(CpuCosts::of_steps(costs))
     }
-}
-
-/// Returns the rows of each step, in the order of the fields of [`CpuCosts`].
-pub(super) fn steps_of(work: &JoinWork) -> [f64; STEPS] {
-    [
-        work.read,
-        work.partition,
-        work.fill,
-        work.probe,
-        work.pair,
-        work.gather,
-        work.spill,
-        work.select,
-    ]
-}
-
-fn of_costs(costs: &CpuCosts) -> [f64; STEPS] {
-    [
-        costs.read,
-        costs.partition,
-        costs.fill,
-        costs.probe,
-        costs.pair,
-        costs.gather,
-        costs.spill,
-        costs.select,
-    ]
 }
 
 /// Returns the costs in nanoseconds as text.
 pub(super) fn text(costs: &CpuCosts) -> String {
-    let names = [
-        "read",
-        "partition",
-        "fill",
-        "probe",
-        "pair",
-        "gather",
-        "spill",
-        "select",
-    ];
-    let parts = names
+    let parts = JOIN_STEPS
         .iter()
-        .zip(of_costs(costs))
+        .zip(costs.steps())
         .map(|(name, cost)| format!("{name} {:.1}", cost * 1e9));
     parts.collect::<Vec<_>>().join(", ")
 }

@@ -141,7 +141,7 @@ fn values(
             ..base.clone(),
             "algorithm": algorithm.to_string(),
             "repetitions": measured.times.len(),
-            "work": estimate.map(|estimate| fit::steps_of(&estimate.work)),
+            "work": estimate.map(|estimate| estimate.work.steps()),
         };
         report.value(&name, &config, "time", seconds, "s")?;
         report.value(&name, &config, "spilled", measured.spilled as f64, "bytes")?;

@@ -147,6 +147,15 @@ fn pool_with_stores(path: &Path) -> Result<Option<Result<Pool, StoreError>>, Cli
     ))
 }
 
+/// Ends a check once `cancel` is set.
+pub(super) fn continue_unless(cancel: &AtomicBool) -> ControlFlow<()> {
+    if cancel.load(Ordering::Relaxed) {
+        ControlFlow::Break(())
+    } else {
+        ControlFlow::Continue(())
+    }
+}
+
 /// Verifies all stores, those of tables included, and adds what is found to `checked`.
 ///
 /// # Errors
@@ -164,11 +173,7 @@ pub(in crate::commands) fn check_stores(
         let stores = stores_to_check(&pool)?;
         stores.check(&mut |state| {
             progress(state.keys, state.total);
-            if cancel.load(Ordering::Relaxed) {
-                ControlFlow::Break(())
-            } else {
-                ControlFlow::Continue(())
-            }
+            continue_unless(cancel)
         })
     });
     match report {
@@ -195,13 +200,7 @@ pub(in crate::commands) fn check_memcached(
     cancel: &AtomicBool,
     checked: &mut Checked,
 ) -> Result<(), CliError> {
-    let report = check_items(&readable(path)?, &mut |_| {
-        if cancel.load(Ordering::Relaxed) {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    });
+    let report = check_items(&readable(path)?, &mut |_| continue_unless(cancel));
     match report {
         Ok(report) if report.cancelled => return Err(CliError::Interrupted),
         Ok(report) => {

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -15,6 +15,7 @@ use halocline_terminal::size::{counted, grouped};
 use crate::args::{Encoding, GetArgs, KvArgs, KvCommand, KvStatsArgs, PutArgs, ScanArgs};
 use crate::opening;
 
+use super::list::continue_unless;
 use super::open_store::{OpenStore, refuse_names_of_sql};
 use super::open_tree::object_name;
 use super::pairs::PairPrinter;
@@ -214,13 +215,7 @@ fn del(args: &KvArgs, text: &str) -> Result<(), CliError> {
 fn check(args: &KvArgs) -> Result<(), CliError> {
     let guard = Guard::new();
     let open = OpenStore::to_check(args)?;
-    let report = open.stores.check(&mut |_| {
-        if guard.requested().load(Ordering::Relaxed) {
-            ControlFlow::Break(())
-        } else {
-            ControlFlow::Continue(())
-        }
-    })?;
+    let report = open.stores.check(&mut |_| continue_unless(guard.requested()))?;
     if report.cancelled {
         return Err(CliError::Interrupted);
     }
