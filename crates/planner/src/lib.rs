@@ -17,6 +17,7 @@ pub mod key_runs;
 pub mod large_limits;
 pub mod late;
 pub mod materialized;
+pub mod nested_loops;
 pub mod plan_estimate;
 pub mod sort_aggregate;
 pub mod spill_join;

@@ -403,10 +403,17 @@ impl From<ArrowError> for EngineError {
 /// Finds our own error inside DataFusion's wrappers, or strips the wrappers' prefixes.
 fn from_datafusion(error: DataFusionError) -> EngineError {
     use DataFusionError as E;
-    if !matches!(error, E::External(_) | E::Context(..) | E::Diagnostic(..))
-        && let Some(spill) = of_spill(&error)
-    {
-        return spill;
+    if !matches!(error, E::External(_) | E::Context(..) | E::Diagnostic(..)) {
+        if let Some(spill) = of_spill(&error) {
+            return spill;
+        }
+        if let E::ResourcesExhausted(text) = error.find_root() {
+            let text = format!(
+                "the query needs more DRAM than the database may use; give it more (--memory): {text}"
+            );
+            let source = Box::new(error);
+            return EngineError::DataFusion { text, source };
+        }
     }
     let text = match error {
         E::External(inner) => match inner.downcast::<EngineError>() {
@@ -426,9 +433,6 @@ fn from_datafusion(error: DataFusionError) -> EngineError {
                 limit: PARSER_LEVELS,
                 instead: "use fewer parentheses, functions and subqueries within each other",
             };
-        }
-        E::ResourcesExhausted(ref text) => {
-            format!("the query needs more DRAM than the database may use; give it more (--memory): {text}")
         }
         E::ArrowError(ref inner, _) => match &**inner {
             ArrowError::ArithmeticOverflow(text) => {

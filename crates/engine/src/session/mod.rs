@@ -53,6 +53,7 @@ use halocline_planner::join_order::{JoinOrderRule, OuterJoinRule, physical_rules
 use halocline_planner::large_limits::LargeLimitRule;
 use halocline_planner::late::LateMaterializationRule;
 use halocline_planner::materialized::ShareRows;
+use halocline_planner::nested_loops::NestedLoopsRule;
 use halocline_planner::sort_aggregate::SortAggregateRule;
 use halocline_planner::spill_window::SpillingWindowRule;
 use halocline_planner::star::{StarQueryPlanner, StarRule};
@@ -141,7 +142,8 @@ impl DatabaseSession {
             .with_physical_optimizer_rule(Arc::new(SortAggregateRule))
             .with_physical_optimizer_rule(Arc::new(SpillingWindowRule))
             .with_physical_optimizer_rule(Arc::new(StringViewsRule))
-            .with_physical_optimizer_rule(Arc::new(ShareRows));
+            .with_physical_optimizer_rule(Arc::new(ShareRows))
+            .with_physical_optimizer_rule(Arc::new(NestedLoopsRule));
         let mut state = semantics::register(rules::with_analyzer_rules(builder).build());
         // Registering fails only for what must not be replaced.
         let _ = state.register_file_format(Arc::new(CsvFiles::default()), true);

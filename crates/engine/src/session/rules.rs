@@ -106,7 +106,12 @@ const OWN_OF_JOINS: &[&str] = &["reduce_outer_joins", "reduce_partners", "join_o
 const OWN_OF_GROUPS: &[&str] = &["count_all_rows", "star_join"];
 
 /// Rules of the engine for physical plans about joins and subqueries.
-const OWN_OF_JOINS_PHYSICAL: &[&str] = &["spilling_join", "coded_joins", "share_materialized"];
+const OWN_OF_JOINS_PHYSICAL: &[&str] = &[
+    "spilling_join",
+    "coded_joins",
+    "share_materialized",
+    "nested_loops",
+];
 
 /// Rules of the engine for physical plans about sorting, grouping and windows.
 const OWN_OF_GROUPS_PHYSICAL: &[&str] = &[

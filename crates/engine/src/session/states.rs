@@ -15,6 +15,7 @@ use halocline_catalog::settings::{FeatureMode, SessionSettings, SwitchSetting};
 
 use super::disabled;
 use super::rules::{PhysicalRule, logical_rules, own_physical_rules, physical_rules};
+use super::second_try::Retry;
 use super::shape::PlanShape;
 
 /// Number of idle states that a session keeps: as many statements may run at a time without a clone.
@@ -102,9 +103,14 @@ impl SessionStates {
     }
 
     /// Returns a state that plans queries of operators that spill.
-    pub(super) fn spilling(&self) -> SessionState {
+    pub(super) fn spilling(&self, retry: Retry) -> SessionState {
         let mut state = self.complete.clone();
         state.mark_start_execution();
+        if let Some(rows) = retry.batch_rows {
+            let rows = rows.min(state.config().batch_size());
+            let config = state.config().clone();
+            *state.config_mut() = config.with_target_partitions(1).with_batch_size(rows);
+        }
         let extensions = &mut state.config_mut().options_mut().extensions;
         if let Some(settings) = extensions.get_mut::<SessionSettings>() {
             settings.star_join = SwitchSetting(false);

@@ -71,7 +71,8 @@ impl TableKind for KeyedTableKind {
         engine: &Arc<EngineContext>,
         name: &str,
     ) -> Result<Option<Box<dyn TargetTable>>, EngineError> {
-        let found = look_up_keyed(&session.peek(engine)?, engine, name)?;
+        let catalog = session.peek(engine)?;
+        let found = look_up_keyed(&catalog, engine, name)?;
         Ok(found.map(|found| -> Box<dyn TargetTable> { Box::new(OpenKeyedTable(found)) }))
     }
 

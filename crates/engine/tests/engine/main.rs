@@ -47,6 +47,7 @@ mod keys_and_groups;
 mod large_limits;
 mod late;
 mod little_memory;
+mod long_texts;
 mod meeting_conditions;
 mod merged_columns;
 mod named_windows;

@@ -9,7 +9,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode, AggregateMode};
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
-use halocline_catalog::settings::query_memory;
+use halocline_catalog::settings::{FeatureMode, SessionSettings, query_memory};
 
 use super::exec::SortAggregateExec;
 use super::layout::collects;
@@ -33,13 +33,18 @@ impl PhysicalOptimizerRule for SortAggregateRule {
             return Ok(plan);
         };
         let room = memory / MEMORY_DIVISOR;
+        let settings = options.extensions.get::<SessionSettings>();
+        // A query that has run out of memory: its values are longer than estimated.
+        let must_spill = settings.is_some_and(|settings| settings.spilling_join == FeatureMode::Force);
         let rewritten = plan.transform_up(|plan| {
             let Some((_, first)) = aggregation(&plan) else {
                 return Ok(Transformed::no(plan));
             };
             let collecting = first.aggr_expr().iter().filter(|aggregate| collects(aggregate));
             let values = collecting.count();
-            if values == 0 || known_rows(first.input()).saturating_mul(values * VALUE_BYTES) <= room {
+            let fits =
+                || !must_spill && known_rows(first.input()).saturating_mul(values * VALUE_BYTES) <= room;
+            if values == 0 || fits() {
                 return Ok(Transformed::no(plan));
             }
             let node = SortAggregateExec::try_new(&plan, first)?;
