@@ -37,6 +37,8 @@ halocline_faults::faults! {
         ForgetDirty,
         /// A segment is used again before a checkpoint no longer needs it.
         FreeEarly,
+        /// An expired key is taken out of its leaf before the checkpoint that does not count it.
+        PurgeInPlace,
         /// A version is dropped though a snapshot sees it.
         IgnoreSnapshots,
         /// A moved record is not durable before its pointer changes.
