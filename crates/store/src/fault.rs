@@ -89,6 +89,8 @@ halocline_faults::faults! {
         EndEarly,
         /// Batches with values leave no segments for deletions and checkpoints.
         KeepNothing,
+        /// A batch is decided before the commits before it are durable.
+        DecideUnfenced,
         /// Opening does not look for a batch that was decided.
         ForgetDecided,
         /// Leaves are written as by programs of format 1: their checksum does not cover their place.
