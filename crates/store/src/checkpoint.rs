@@ -53,6 +53,8 @@ struct Frozen {
     /// Space that waits for readers, and that no checkpoint needs.
     waiting: Freed,
     old_catalog: Catalog,
+    /// Bytes of log since the checkpoint before.
+    pending_bytes: u64,
     /// Segments that have changed since the old catalog.
     changed: BTreeSet<u64>,
     /// The log segments among them, or all if there is going to be a new catalog, as they are after a crash.
@@ -71,27 +73,33 @@ impl StoresState {
         self.writable()?;
         self.settle()?;
         self.purge()?;
-        let frozen = self.freeze()?;
+        let mut frozen = self.freeze()?;
         let mut pages = Freed::default();
-        let mut freed = frozen.freed;
+        let mut freed = std::mem::take(&mut frozen.freed);
         let freed_before = freed.pages.len();
-        let made = self.make(
-            &frozen.stores,
-            &frozen.dirty,
-            &mut freed,
-            &mut pages,
-            &|trees, freed, allocated| {
-                let contents = CatalogContents {
-                    stores: catalog_stores(&frozen.stores, trees),
-                    next_store: frozen.next_store,
-                    changed: &frozen.changed,
-                    logs: &frozen.logs,
-                    allocated,
-                    freed: [freed, &frozen.waiting],
-                };
-                self.write_catalog(&frozen.old_catalog, contents)
-            },
-        );
+        let write_catalog = |trees: &[Tree], freed: &Freed, allocated: &Freed| {
+            let contents = CatalogContents {
+                stores: catalog_stores(&frozen.stores, trees),
+                next_store: frozen.next_store,
+                changed: &frozen.changed,
+                logs: &frozen.logs,
+                allocated,
+                freed: [freed, &frozen.waiting],
+            };
+            self.write_catalog(&frozen.old_catalog, contents)
+        };
+        let make = |freed: &mut Freed, pages: &mut Freed, copies_leaves: bool| {
+            let (stores, dirty) = (&frozen.stores, &frozen.dirty);
+            self.make(stores, dirty, freed, pages, &write_catalog, copies_leaves)
+        };
+        let mut made = make(&mut freed, &mut pages, !injected(StoreFault::PurgeInPlace));
+        let has_removed = frozen.stores.iter().any(|store| store.table.has_removed());
+        if has_removed && made.as_ref().is_err_and(MergeError::lacks_room) {
+            // Expired keys must leave a full disk, whose space the next checkpoint frees.
+            freed.pages.truncate(freed_before);
+            self.segments().release(&self.slab, &std::mem::take(&mut pages));
+            made = make(&mut freed, &mut pages, false);
+        }
         match made {
             Ok((trees, catalog)) => {
                 let checkpoint = Checkpoint {
@@ -127,17 +135,10 @@ impl StoresState {
                 if let MergeError::Media(error) = &error {
                     self.poison(error);
                 }
-                self.segments().set_changed(frozen.changed);
                 // The pages that the merge has freed are still needed.
                 freed.pages.truncate(freed_before);
-                self.thaw(
-                    frozen.before,
-                    frozen.stores,
-                    frozen.dirty,
-                    freed,
-                    frozen.old_catalog,
-                    &pages,
-                );
+                frozen.freed = freed;
+                self.thaw(frozen, &pages);
                 self.progress.notify_all();
                 Err(match error {
                     MergeError::Damage(damage) => self.damaged(damage),
@@ -192,7 +193,6 @@ impl StoresState {
             position.number += 1;
         }
         committer.pending_records = 0;
-        committer.pending_bytes = 0;
         Ok(Frozen {
             stores,
             position,
@@ -205,6 +205,7 @@ impl StoresState {
             freed: std::mem::take(&mut committer.freed),
             waiting: committer.waiting.clone(),
             old_catalog: std::mem::take(&mut committer.catalog),
+            pending_bytes: std::mem::take(&mut committer.pending_bytes),
             changed,
             logs,
         })
@@ -268,7 +269,8 @@ impl StoresState {
         (changed, logs)
     }
 
-    /// Merges the frozen entries and writes the catalog. Returns the new trees.
+    /// Merges the frozen entries and writes the catalog. Leaves with removed keys are copied, or changed
+    /// where they are. Returns the new trees.
     fn make(
         &self,
         stores: &[FrozenStore],
@@ -276,10 +278,12 @@ impl StoresState {
         freed: &mut Freed,
         pages: &mut Freed,
         write_catalog: &WriteCatalog<'_>,
+        copies_leaves: bool,
     ) -> Result<(Vec<Tree>, Catalog), MergeError> {
         let medium = self.medium();
         let end_step = || self.end_turn();
-        let mut merge = Merge::new(&self.slab, self.segments_lock(), freed, pages, &end_step);
+        let segments = self.segments_lock();
+        let mut merge = Merge::new(&self.slab, segments, freed, pages, &end_step, copies_leaves);
         let leaving = self.segments().leaving().clone();
         let mut trees = Vec::with_capacity(stores.len());
         for store in stores {
@@ -337,32 +341,25 @@ impl StoresState {
         self.release(&mut committer, freed);
     }
 
-    /// Takes back a checkpoint that failed, after one of commit `before`.
-    fn thaw(
-        &self,
-        before: u64,
-        stores: Vec<FrozenStore>,
-        dirty: Vec<EntrySlot>,
-        freed: Freed,
-        catalog: Catalog,
-        pages: &Freed,
-    ) {
+    /// Takes back a checkpoint that failed, with the pages that it has allocated.
+    fn thaw(&self, frozen: Frozen, pages: &Freed) {
+        self.segments().set_changed(frozen.changed);
         let mut committer = self.committer();
         // Replay begins at the checkpoint that stays.
-        self.frozen.store(before, Ordering::Release);
-        for FrozenStore { store, table, .. } in stores {
+        self.frozen.store(frozen.before, Ordering::Release);
+        for FrozenStore { store, table, .. } in frozen.stores {
             let mut trees = store.write();
             trees.frozen = None;
             let newer = std::mem::take(&mut trees.active);
-            for (key, entry) in table.iter().chain(newer.iter()) {
-                trees.active.set(key, entry);
-            }
+            trees.active.extend(&table);
+            trees.active.extend(&newer);
             committer.pending_records += trees.active.len();
         }
+        committer.pending_bytes += frozen.pending_bytes;
         committer.merging = None;
-        committer.catalog = catalog;
-        committer.dirty.extend(dirty);
-        committer.freed.append(freed);
+        committer.catalog = frozen.old_catalog;
+        committer.dirty.extend(frozen.dirty);
+        committer.freed.append(frozen.freed);
         self.segments().release(&self.slab, pages);
     }
 }

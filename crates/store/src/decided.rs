@@ -2,9 +2,12 @@
 //!
 //! The generation that the pool's transaction publishes is the commit record of both: it has an object with
 //! the batch for the stores, [`DecidedBatch`]. The committer stays locked from the comparison of the
-//! conditions to the end, so the batch becomes the commit whose number is in the object. Invariant: at most
-//! one batch is decided and not in the log, and opening the stores commits it before anything else. Readers
-//! beside the writer see it as well, see [`crate::observer`].
+//! conditions to the end, so the batch becomes the commit whose number is in the object. Readers beside the
+//! writer see it as well, see [`crate::observer`].
+//!
+//! Invariants: at most one batch is decided and not in the log, and opening the stores commits it before
+//! anything else. All commits before it are durable when it is decided, also those that
+//! [need not be](crate::StoresOptions::durable_commits) when they return.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -116,6 +119,10 @@ impl StoresState {
             }
             self.writable()?;
             self.validate(&overlay, watched)?;
+            // The batch is durable with the decision, and must not outlive the commits before it.
+            if !committer.log.is_fenced() && !injected(StoreFault::DecideUnfenced) {
+                self.fence_log(&mut committer).map_err(StoreError::from)?;
+            }
             let (mark, written) = (committer.log.mark(), committer.log.written());
             let commit = committer.commit + 1;
             let mut staged = Vec::new();

@@ -37,6 +37,8 @@ halocline_faults::faults! {
         ForgetDirty,
         /// A segment is used again before a checkpoint no longer needs it.
         FreeEarly,
+        /// An expired key is taken out of its leaf before the checkpoint that does not count it.
+        PurgeInPlace,
         /// A version is dropped though a snapshot sees it.
         IgnoreSnapshots,
         /// A moved record is not durable before its pointer changes.
@@ -87,6 +89,8 @@ halocline_faults::faults! {
         EndEarly,
         /// Batches with values leave no segments for deletions and checkpoints.
         KeepNothing,
+        /// A batch is decided before the commits before it are durable.
+        DecideUnfenced,
         /// Opening does not look for a batch that was decided.
         ForgetDecided,
         /// Leaves are written as by programs of format 1: their checksum does not cover their place.

@@ -54,7 +54,8 @@ impl Stores {
     /// than commits, and needs next to no memory.
     ///
     /// # Errors
-    /// [`StoreError::StoreExists`], [`StoreError::InvalidName`], [`StoreError::ReadOnly`].
+    /// [`StoreError::StoreExists`], [`StoreError::InvalidName`], [`StoreError::ReadOnly`],
+    /// [`StoreError::Damaged`].
     ///
     /// ```
     /// # use halocline_pool::{Pool, PoolOptions};
@@ -94,8 +95,7 @@ impl StoreLoader {
         if state.stores().contains_key(name) {
             return Err(exists(name));
         }
-        let id = committer.next_store;
-        committer.next_store += 1;
+        let id = state.next_store_number(&mut committer)?;
         let store = StoreState::new(state.opening, id, name, Default::default(), 0, 0);
         // Nothing can be read or written by a handle to it before it is there.
         store.dropped.store(true, Ordering::Release);

@@ -1,6 +1,6 @@
 //! Keys whose entries in the leaves are older, until the next checkpoint.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -19,6 +19,8 @@ pub(crate) enum MemEntry {
 #[derive(Debug, Default)]
 pub(crate) struct MemTable {
     entries: BTreeMap<Box<[u8]>, MemEntry>,
+    /// Keys that were [removed](Self::remove), and may have been set again.
+    removed: BTreeSet<Box<[u8]>>,
     /// A bit for each hash of a key; most lookups of other keys end here.
     filter: Vec<u64>,
 }
@@ -56,6 +58,29 @@ impl MemTable {
         let bit = xxh3_64(key) % FILTER_BITS;
         self.filter[(bit / 64) as usize] |= 1 << (bit % 64);
         self.entries.insert(key.into(), entry);
+    }
+
+    /// Removes a key without a record in the log that says so. What its leaf has of it counts until the next
+    /// checkpoint is durable.
+    pub(crate) fn remove(&mut self, key: &[u8]) {
+        self.set(key, MemEntry::Purged);
+        self.removed.insert(key.into());
+    }
+
+    /// Returns true if a key was [removed](Self::remove), whatever its state is now.
+    pub(crate) fn is_removed(&self, key: &[u8]) -> bool {
+        !self.removed.is_empty() && self.removed.contains(key)
+    }
+
+    /// Returns true if any key was [removed](Self::remove).
+    pub(crate) fn has_removed(&self) -> bool {
+        !self.removed.is_empty()
+    }
+
+    /// Takes over the entries of a newer table.
+    pub(crate) fn extend(&mut self, newer: &Self) {
+        newer.iter().for_each(|(key, entry)| self.set(key, entry));
+        self.removed.extend(newer.removed.iter().cloned());
     }
 
     /// Returns all entries in the order of their keys.

@@ -4,6 +4,11 @@
 //! bitmaps that make the entries valid; the checkpoint that names the new root. A crash in between leaves the
 //! old root, whose leaves have some of the new entries: they are those of records after the old checkpoint,
 //! which the log brings anyway.
+//!
+//! The log does not bring keys that were removed without a record, as expired ones are. A leaf that has such
+//! a key is copied instead, so that the old root keeps it, and counters and leaves are of one checkpoint.
+//! Where there is no room for copies, as on a full disk, removed keys are taken out of their leaves in place:
+//! a crash before the checkpoint then leaves counters that still have these keys.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -39,6 +44,8 @@ pub(crate) struct Merge<'a> {
     words: Vec<(u64, u64)>,
     /// Called after each leaf.
     end_step: &'a dyn Fn(),
+    /// True if leaves with removed keys are copied.
+    copies_leaves: bool,
 }
 
 /// New leaves with their lower separators.
@@ -63,6 +70,7 @@ impl<'a> Merge<'a> {
         freed: &'a mut Freed,
         pages: &'a mut Freed,
         end_step: &'a dyn Fn(),
+        copies_leaves: bool,
     ) -> Self {
         Self {
             slab,
@@ -72,6 +80,7 @@ impl<'a> Merge<'a> {
             store: 0,
             words: Vec::new(),
             end_step,
+            copies_leaves,
         }
     }
 
@@ -141,7 +150,7 @@ impl<'a> Merge<'a> {
             {
                 of_leaf.push(entry);
             }
-            if let Some(leaves) = self.edit_leaf(range.leaf, range.to.is_none(), &of_leaf)? {
+            if let Some(leaves) = self.edit_leaf(range.leaf, range.to.is_none(), &of_leaf, table)? {
                 self.free(range.leaf, SegmentKind::Leaves);
                 edits.push(LeafEdit {
                     from: range.from,
@@ -179,25 +188,34 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Adds entries to a leaf in place if they fit; otherwise returns the leaves that take its place.
+    /// Adds entries of a table to a leaf in place if they fit and the leaf has no removed key; otherwise
+    /// returns the leaves that take its place.
     fn edit_leaf(
         &mut self,
         page: u64,
         is_last: bool,
         entries: &[(&[u8], MemEntry)],
+        table: &MemTable,
     ) -> Result<Option<NewLeaves>> {
         let medium = self.medium();
         let mut leaf = load_leaf(medium, self.place(page))?;
         let mut added = Vec::new();
         let old_bitmap = leaf.bitmap();
         let mut bitmap = old_bitmap;
+        let mut is_copied = false;
         for &(key, entry) in entries {
-            match (find(medium, self.store, &leaf, key)?, entry) {
+            let slot = find(medium, self.store, &leaf, key)?;
+            let is_kept = slot.is_some() && self.copies_leaves && table.is_removed(key);
+            is_copied |= is_kept;
+            match (slot, entry) {
                 (Some(slot), MemEntry::Record(record)) => {
                     leaf.set_record(slot, record);
-                    let slot = slot_of(page, slot);
-                    slot.set_record(medium, record);
-                    medium.flush(slot.0, 8);
+                    // A removed key that was set again has no `prev` that leads to the version here.
+                    if !is_kept {
+                        let slot = slot_of(page, slot);
+                        slot.set_record(medium, record);
+                        medium.flush(slot.0, 8);
+                    }
                 }
                 (Some(slot), MemEntry::Purged) => bitmap &= !(1 << slot),
                 (None, MemEntry::Record(record)) => added.push(NewEntry {
@@ -236,6 +254,13 @@ impl<'a> Merge<'a> {
                 .unwrap_or_else(|| unreachable!("there are enough slots"));
             leaf.set(slot, entry);
             bitmap |= 1 << slot;
+        }
+        if is_copied {
+            leaf.set_bitmap(bitmap);
+            let copy = self.alloc(SegmentKind::Leaves)?;
+            medium.store(copy, leaf.moved_to(self.place(copy)).as_bytes());
+            medium.flush(copy, LEAF);
+            return Ok(Some(vec![(Vec::new(), copy)]));
         }
         if bitmap != old_bitmap {
             leaf.set_bitmap(bitmap);
@@ -461,6 +486,17 @@ pub(crate) enum MergeError {
     Damage(Damage),
     Pool(PoolError),
     Media(MediaError),
+}
+
+impl MergeError {
+    /// Returns true if there was no page to allocate: the disk is full, or another writer of the pool does
+    /// not let the slab grow.
+    pub(crate) fn lacks_room(&self) -> bool {
+        matches!(
+            self,
+            Self::Pool(PoolError::DiskFull { .. } | PoolError::Locked { .. })
+        )
+    }
 }
 
 impl From<Damage> for MergeError {

@@ -22,7 +22,6 @@ use crate::error::{Result, StoreError};
 use crate::fault::{StoreFault, injected};
 use crate::layout::{RECORD_CHUNK, RECORD_CHUNKED, RECORD_DELETED};
 use crate::log::{LogPosition, records_of};
-use crate::memtable::MemEntry;
 use crate::pointers::Pointer;
 use crate::record::{NewRecord, RecordRef, chunk_list};
 use crate::snapshots::{KeptVersion, Snapshots};
@@ -330,7 +329,7 @@ impl StoresState {
         self.forget(original)
     }
 
-    /// Removes a key whose newest version is a deletion or has expired.
+    /// Removes a key whose newest version is a deletion or has expired. The log does not say so.
     fn purge_key(
         &self,
         committer: &mut Committer,
@@ -338,9 +337,7 @@ impl StoresState {
         key: &[u8],
         version: &RecordRef,
     ) -> Result<(), Damage> {
-        let mut trees = store.write();
-        trees.active.set(key, MemEntry::Purged);
-        drop(trees);
+        store.write().active.remove(key);
         committer.pending_records += 1;
         if !version.is_deleted() {
             self.uncount(store, version)?;

@@ -29,8 +29,9 @@ pub struct StoresOptions {
     /// exceed a limit. By default true.
     pub background: bool,
     /// True if a commit returns when it is durable. Otherwise it survives the death of the process when it
-    /// returns, and power loss after the next [`flush`](crate::Stores::flush) or checkpoint: of later
-    /// commits, power loss keeps the first ones or none. Needs a medium with durable fences. By default
+    /// returns, and power loss after the next [`flush`](crate::Stores::flush), checkpoint or
+    /// [commit together with the pool](crate::StoreTransaction::commit_with): of later commits, power loss
+    /// keeps the first ones or none. Needs a medium with durable fences. By default
     /// true.
     pub durable_commits: bool,
     /// Number of keys that [`delete_range`](crate::Store::delete_range) deletes while other commits wait for

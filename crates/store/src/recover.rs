@@ -348,7 +348,7 @@ fn read_tail(slab: &Slab, checkpoint: &Checkpoint, catalog: &LoadedCatalog) -> R
         unfenced: Vec::new(),
         is_unfinished: false,
     };
-    let (mut batch, mut linked) = (Vec::new(), Vec::new());
+    let (mut batch, mut linked, mut given_back) = (Vec::new(), Vec::new(), None);
     loop {
         match reader.step() {
             LogStep::OpenFrame(frame) if frame.commit >= MAX_NUMBER => {
@@ -362,6 +362,10 @@ fn read_tail(slab: &Slab, checkpoint: &Checkpoint, catalog: &LoadedCatalog) -> R
                 let goes_on = frame.goes_on();
                 batch.push(frame);
                 if !goes_on {
+                    // Of an unfinished batch there may be frames. A whole one shows that the slab is wrong.
+                    if let Some(segment) = given_back {
+                        return Err(Damage::offset(segment));
+                    }
                     tail.batches.push(std::mem::take(&mut batch));
                     tail.end = reader.position();
                     tail.segments.append(&mut linked);
@@ -371,14 +375,20 @@ fn read_tail(slab: &Slab, checkpoint: &Checkpoint, catalog: &LoadedCatalog) -> R
                 let is_repeated = linked.contains(&segment) || tail.segments.contains(&segment);
                 let is_in_use =
                     catalog.segments.get(segment).is_some() || catalog.catalog.segments.contains(&segment);
-                // An opening before did not erase an unfinished batch, and its segment was used for pages.
-                if is_in_use && reader.is_at_end() && !injected(StoreFault::KeepUnfinished) {
+                // An opening before did not erase an unfinished batch, and its segment was used for pages, or
+                // given back to the pool, whose file may have been shortened since.
+                let is_beyond = !reader.is_within_medium();
+                let is_over = is_beyond || is_in_use && reader.is_at_end();
+                if is_over && !injected(StoreFault::KeepUnfinished) {
                     tail.unfenced = reader.into_unfenced();
                     tail.is_unfinished = true;
                     return Ok(tail);
                 }
-                if is_repeated || is_in_use || !is_segment(slab, segment) {
+                if is_repeated || is_in_use || is_beyond {
                     return Err(Damage::offset(segment));
+                }
+                if !is_segment(slab, segment) {
+                    given_back = Some(segment);
                 }
                 linked.push(segment);
             }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use halocline_pool::{Pool, PoolError};
 
 use crate::batch::WriteBatch;
+use crate::committer::Committer;
 use crate::error::{Result, StoreError};
 use crate::give_back::Occasion;
 use crate::handle::StoresHandle;
@@ -20,7 +21,7 @@ use crate::snapshot::StoreSnapshot;
 use crate::state::{StoreState, StoresState};
 use crate::store::Store;
 use crate::transaction::{Isolation, StoreTransaction};
-use crate::tree::Tree;
+use crate::tree::{Damage, Tree};
 
 /// All key-value stores of a pool, open for reading and writing, or [for reading](Self::open_reader). Cheap
 /// to clone; threads may share it. One handle at a time, in one process, may have the stores of a pool open
@@ -222,12 +223,13 @@ impl Stores {
         self.state().writable()?;
         let mut committer = self.state().committer();
         let mut stores = self.state().stores_mut();
-        let state = stores.entry(name.to_owned()).or_insert_with(|| {
-            committer.next_store += 1;
-            let id = committer.next_store - 1;
-            StoreState::new(self.state().opening, id, name, Tree::new(id, None), 0, 0)
-        });
-        Ok(Arc::clone(state))
+        if let Some(existing) = stores.get(name) {
+            return Ok(Arc::clone(existing));
+        }
+        let id = self.state().next_store_number(&mut committer)?;
+        let state = StoreState::new(self.state().opening, id, name, Tree::new(id, None), 0, 0);
+        stores.insert(name.to_owned(), Arc::clone(&state));
+        Ok(state)
     }
 
     /// Opens a store that exists.
@@ -366,6 +368,22 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
 }
 
 impl StoresState {
+    /// Takes the number of a new store.
+    ///
+    /// # Errors
+    /// [`StoreError::Damaged`] if the catalog leaves none: no program creates so many stores.
+    pub(crate) fn next_store_number(&self, committer: &mut Committer) -> Result<u32> {
+        let number = committer.next_store;
+        committer.next_store = number.checked_add(1).ok_or_else(|| {
+            // The catalog that the checkpoint names: the committer lacks it while there is a merge.
+            self.damaged(Damage {
+                offset: self.slab.root(),
+                what: "the catalog of the stores leaves no number for a new store",
+            })
+        })?;
+        Ok(number)
+    }
+
     fn stats(&self) -> StoresStats {
         self.settle_counters();
         let (commit, pending_records, appended_bytes, log_fences) = {

@@ -3,7 +3,7 @@
 //! Invariants: a frame is read only if it follows the one before by number and checksum, and all its records
 //! are whole. The log ends where no such frame is, unless a later one says that all before it were durable:
 //! then the missing one is damaged. Nothing is loaded from outside of the medium, provided that the caller
-//! goes on after a link only if there is the segment that it names.
+//! goes on after a link only if there can be a segment where it leads.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -114,6 +114,11 @@ impl<'a> LogReader<'a> {
             at = end;
         }
         true
+    }
+
+    /// Returns true if there can be a segment at the position: a link may lead anywhere.
+    pub(crate) fn is_within_medium(&self) -> bool {
+        self.may_be_segment(self.position.segment)
     }
 
     /// Returns true if there is no frame at the position.

@@ -201,6 +201,20 @@ fn keys_that_expire() {
     assert!(report.images > 50, "{report}");
 }
 
+/// A key is removed because it has expired, and set again before the next checkpoint.
+#[test]
+fn expired_keys_are_set_again() {
+    let setup = [puts(0..3), vec![Expire(1, 10), Checkpoint]].concat();
+    let steps = [
+        vec![Time(15)],
+        vec![Put(2, 15_000); 7],
+        vec![PutAmidMoves(1, 30), Put(2, 5), Checkpoint, Put(8, 1), Put(1, 7)],
+    ]
+    .concat();
+    let report = explore(&setup, &steps).unwrap_or_else(|violation| panic!("{violation}"));
+    assert!(report.images > 50, "{report}");
+}
+
 #[test]
 fn commits_together_with_the_pool() {
     let steps = [

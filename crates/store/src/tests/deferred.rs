@@ -7,7 +7,7 @@ use halocline_explore::{Crash, Report, Tracked, TrackedPageCache, Violation};
 use halocline_media::{Counting, Dram, Medium, MediumAccess, MediumBackend};
 use halocline_pool::Pool;
 
-use super::workload::StoreStep::{Batch, Checkpoint, Delete, DeleteRange, Flush, Put, Reclaim};
+use super::workload::StoreStep::{Batch, Checkpoint, Delete, DeleteRange, Flush, Put, Reclaim, Together};
 use super::workload::{MediumOf, Running, StoreStep, Visible, explorer, goes_on, states};
 use crate::fault::{self, StoreFault};
 use crate::{StoresOptions, WriteBatch};
@@ -23,7 +23,7 @@ fn deferred(options: StoresOptions) -> StoresOptions {
 
 /// Returns the number of steps whose effects a crash must not undo when so many have returned.
 fn durable(steps: &[StoreStep], returned: usize) -> usize {
-    let is_durable = |step: &StoreStep| matches!(step, Flush | Checkpoint | Reclaim);
+    let is_durable = |step: &StoreStep| matches!(step, Flush | Checkpoint | Reclaim | Together(_));
     let last = steps[..returned].iter().rposition(is_durable);
     last.map_or(0, |last| last + 1)
 }
@@ -123,6 +123,22 @@ fn segments_are_emptied_and_used_again() {
         let report = explore(on, &setup, &steps).unwrap_or_else(|violation| panic!("{violation}"));
         assert!(report.images > 100, "{report}");
     }
+}
+
+/// A transaction that is durable with a generation of the pool, amid commits that wait for a fence.
+fn together() -> Vec<StoreStep> {
+    vec![Put(1, 10), Put(2, 20), Together(vec![2, 3]), Put(1, 11)]
+}
+
+#[test]
+fn a_commit_together_with_the_pool_does_not_outlive_those_before() {
+    let setup = [Put(9, 9), Checkpoint];
+    for on in MEDIA {
+        let report = explore(on, &setup, &together()).unwrap_or_else(|violation| panic!("{violation}"));
+        assert!(report.images > 10, "{report}");
+    }
+    let unfenced = || explore(MEDIA[0], &setup, &together());
+    assert!(fault::with(StoreFault::DecideUnfenced, unfenced).is_err());
 }
 
 #[test]

@@ -5,7 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::page_cache::strict;
 use super::workload::{MediumOf, ON_DAX, StoreStep, explore_on};
 use crate::fault::{self, StoreFault};
-use StoreStep::{Batch, Checkpoint, Delete, HideRange, Put, PutAmidMoves, Reclaim, Snapshot, Together};
+use StoreStep::{
+    Batch, Checkpoint, Delete, Expire, HideRange, Put, PutAmidMoves, Reclaim, Snapshot, Time, Together,
+};
 
 /// Returns true if the exploration of the steps fails, or the steps themselves do, while a fault is injected.
 fn is_noticed(on: MediumOf, fault: StoreFault, setup: &[StoreStep], steps: &[StoreStep]) -> bool {
@@ -40,7 +42,19 @@ fn crashes_show_broken_rules() {
         vec![Put(2, 15_000), Put(2, 15_000), Put(2, 15_000), Reclaim, Put(3, 1)],
     ];
     let versions = versions.concat();
+    let expiring = [puts(0..20), vec![Expire(1, 10), Checkpoint]].concat();
+    let over = [vec![Time(15)], vec![Put(2, 15_000); 7]].concat();
     let cases: &[(F, &[StoreStep], Vec<StoreStep>)] = &[
+        (
+            F::PurgeInPlace,
+            &expiring,
+            [over.clone(), vec![Reclaim, Put(3, 1)]].concat(),
+        ),
+        (
+            F::PurgeInPlace,
+            &expiring,
+            [over, vec![PutAmidMoves(1, 30), Checkpoint, Put(3, 1)]].concat(),
+        ),
         (F::AcknowledgeEarly, &[], vec![Put(1, 1), Put(2, 1)]),
         (F::ApplyEarly, &filled, vec![Put(1, 1), Put(2, 1)]),
         (

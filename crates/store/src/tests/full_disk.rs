@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use halocline_explore::{Explorer, Tracked};
 use halocline_media::MediumAccess;
@@ -121,6 +123,59 @@ fn stores_on_a_full_disk_open_after_a_kill() {
         store.delete(key(number)).unwrap();
     }
     assert!(store.is_empty());
+}
+
+/// Keys all over the tree expire on a full disk, which has no room for copies of all their leaves.
+#[test]
+fn expired_keys_leave_a_full_disk() {
+    let medium = Arc::new(Tracked::new(0).unwrap());
+    let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
+    medium.limit(5 << 20);
+    let clock = Arc::new(AtomicU64::new(0));
+    let stores = Stores::open_with(&pool, options(&clock).with_pending_records(2000)).unwrap();
+    let store = stores.store("s").unwrap();
+    let mut count = 0_u32;
+    loop {
+        let key = count.wrapping_mul(0x9E37_79B1).to_be_bytes();
+        match store.put_with_ttl(key, [7; 100], Duration::from_millis(10)) {
+            Ok(()) => count += 1,
+            Err(error) if error.is_full() => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(count > 1000, "{count}");
+    clock.store(20, Ordering::Relaxed);
+    (0..200).for_each(|_| stores.reclaim().unwrap());
+    assert!(store.len() < u64::from(count / 2), "{} of {count}", store.len());
+    store.put("again", vec![1; 3000]).unwrap();
+    let report = stores
+        .check(&mut |_| std::ops::ControlFlow::Continue(()))
+        .unwrap();
+    assert_eq!(report.problems, vec![]);
+}
+
+/// A checkpoint that fails leaves as much log to be replayed as there was.
+#[test]
+fn a_checkpoint_that_fails_stays_due() {
+    let medium = Arc::new(Tracked::new(0).unwrap());
+    let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
+    let stores = Stores::open_with(&pool, small()).unwrap();
+    let store = stores.store("s").unwrap();
+    store.put("key", vec![7; 1000]).unwrap();
+    let state = &stores.handle.state;
+    let pending = || {
+        let committer = state.committer();
+        (committer.pending_records, committer.pending_bytes)
+    };
+    let before = pending();
+    assert!(before.0 == 1 && before.1 > 1000, "{before:?}");
+    medium.limit(medium.len());
+    let taken: Vec<u64> = std::iter::from_fn(|| state.slab.alloc().ok()).collect();
+    assert!(stores.checkpoint().unwrap_err().is_full());
+    assert_eq!(pending(), before);
+    taken.into_iter().for_each(|segment| state.slab.free(segment));
+    stores.checkpoint().unwrap();
+    assert_eq!(pending(), (0, 0));
 }
 
 /// Sets keys on a full disk with little room for copies: maintenance gains what there is to gain, and ends.

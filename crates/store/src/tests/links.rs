@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use halocline_explore::Tracked;
 use halocline_media::Medium;
-use halocline_pool::Pool;
+use halocline_pool::{ObjectKind, Pool};
+use zerocopy::IntoBytes;
 
 use super::workload::options;
 use crate::fault::{self, StoreFault};
-use crate::layout::{FRAME_HEAD, SEGMENT};
-use crate::log::{LogReader, LogStep};
+use crate::layout::{FRAME_FENCED, FRAME_HEAD, FRAME_LINK, FRAME_MORE, FrameHead, SEGMENT};
+use crate::log::{LogPosition, LogReader, LogStep, frame_checksum};
 use crate::{StoreError, Stores, StoresOptions, WriteBatch};
 
 fn roomy() -> StoresOptions {
@@ -138,6 +139,86 @@ fn reopen_without_ends() {
 #[test]
 fn a_log_without_its_end_opens_again_and_again() {
     reopen_without_ends();
+}
+
+/// Returns a frame without records at a position of the log, and the position after it.
+fn frame(secret: u64, at: LogPosition, flags: u16, commit: u64) -> (FrameHead, LogPosition) {
+    let mut head = FrameHead {
+        len: (FRAME_HEAD as u32).into(),
+        flags: flags.into(),
+        records: 0_u16.into(),
+        number: at.number.into(),
+        chain: at.chain.into(),
+        commit: commit.into(),
+        checksum: 0.into(),
+    };
+    head.checksum = frame_checksum(secret, at.offset, &head, &[]).into();
+    let next = LogPosition {
+        offset: at.offset + FRAME_HEAD,
+        number: at.number + 1,
+        chain: head.checksum.get(),
+        ..at
+    };
+    (head, next)
+}
+
+/// Returns the image of stores whose log ends with a link to a place that is not theirs: in another object of
+/// the pool, where a frame with these flags is, or beyond the end of the pool.
+fn with_foreign_link(is_beyond: bool, flags: Option<u16>) -> Vec<u8> {
+    let medium = Arc::new(Tracked::new(0).unwrap());
+    let pool = Pool::create_on(Arc::clone(&medium)).unwrap();
+    let stores = Stores::open_with(&pool, roomy()).unwrap();
+    put_singly(&stores);
+    let txn = pool.begin().unwrap();
+    let len = 2 * SEGMENT;
+    let mut extent = txn.alloc(len).unwrap();
+    extent.append(&vec![0x77; len as usize]);
+    let extent = extent.finish(len).unwrap();
+    txn.put("other", ObjectKind(77), &[], vec![extent]).unwrap();
+    txn.commit().unwrap();
+    let (position, secret) = {
+        let committer = stores.handle.state.committer();
+        (committer.log.position(), committer.log.secret())
+    };
+    let mut image = medium.image();
+    let object = pool.snapshot().unwrap().object("other").unwrap();
+    let target = if is_beyond {
+        image.len() as u64 + SEGMENT
+    } else {
+        object.extent_ref(0).offset.next_multiple_of(8)
+    };
+    assert!(!stores.handle.state.slab.is_node(target));
+    let mut store = |at: u64, head: &FrameHead| {
+        image[at as usize..(at + FRAME_HEAD) as usize].copy_from_slice(head.as_bytes());
+    };
+    let (link, next) = frame(secret, position, FRAME_LINK | FRAME_FENCED, target);
+    store(position.offset, &link);
+    if let Some(flags) = flags {
+        let there = LogPosition {
+            offset: target,
+            segment: target,
+            ..next
+        };
+        store(target, &frame(secret, there, flags, 1 << 20).0);
+    }
+    image
+}
+
+/// A link that an earlier program did not erase may lead to what was given back to the pool since.
+#[test]
+fn a_link_to_what_was_given_back_ends_the_log() {
+    for (is_beyond, flags) in [(false, None), (true, None), (false, Some(FRAME_MORE))] {
+        let image = with_foreign_link(is_beyond, flags);
+        let pool = Pool::open_on(Arc::new(Tracked::from_image(&image).unwrap())).unwrap();
+        for round in 0..3 {
+            let stores = Stores::open_with(&pool, roomy()).unwrap();
+            let store = stores.store("s").unwrap();
+            assert_eq!(store.len(), 200 + round, "{is_beyond}, {flags:?}");
+            store.put(key(1000 + round as u32), "more").unwrap();
+        }
+    }
+    // There is a whole batch.
+    assert!(is_damaged(&with_foreign_link(false, Some(0))));
 }
 
 #[test]

@@ -214,6 +214,29 @@ fn a_reader_that_is_overtaken_gives_up() {
     assert_eq!(seen.get("k").unwrap().unwrap(), b"v");
 }
 
+/// A catalog that no program has written like this leaves no number for a new store. What is there stays.
+#[test]
+fn a_catalog_without_numbers_refuses_new_stores() {
+    let pool = Pool::create_on(Arc::new(Dram::new(0).unwrap())).unwrap();
+    let open = || Stores::open_with(&pool, options(&Arc::default())).unwrap();
+    let stores = open();
+    stores.store("s").unwrap().put("k", "v").unwrap();
+    stores.handle.state.committer().next_store = u32::MAX;
+    drop(stores);
+    let stores = open();
+    for _ in 0..2 {
+        for error in [stores.store("new").err(), stores.load_sorted("new").err()] {
+            let text = error.unwrap().to_string();
+            assert!(
+                text.contains("the catalog of the stores leaves no number"),
+                "{text}"
+            );
+        }
+    }
+    assert_eq!(stores.names(), ["s"]);
+    assert_eq!(stores.store("s").unwrap().get("k").unwrap().unwrap(), b"v");
+}
+
 #[test]
 fn scenarios_hold_and_show_broken_rules() {
     let scenarios: [(StoreFault, fn() -> bool); 10] = [
