@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, Schema};
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
@@ -15,10 +14,10 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use halocline_catalog::settings::query_memory;
 
+use crate::row_size::row_bytes;
+
 /// Part of the queries' memory that the first rows of a sort may take: one over this.
 const MEMORY_DIVISOR: usize = 8;
-/// Bytes that a value of variable length is taken for.
-const VARIABLE_BYTES: usize = 48;
 /// Copies of a row that are kept at a time: in the batch it came in, of which others have been dropped, and
 /// encoded for comparison.
 const ROW_COPIES: usize = 4;
@@ -38,7 +37,7 @@ impl PhysicalOptimizerRule for LargeLimitRule {
         };
         let room = memory / MEMORY_DIVISOR;
         plan.transform_up(|plan| {
-            Ok(match with_limit_above(&plan, room) {
+            Ok(match with_limit_above(&plan, room, options) {
                 Some(limited) => Transformed::yes(limited),
                 None => Transformed::no(plan),
             })
@@ -56,7 +55,11 @@ impl PhysicalOptimizerRule for LargeLimitRule {
 }
 
 /// Returns a sort below its limit, if the first rows of all partitions take more than `room`.
-fn with_limit_above(plan: &Arc<dyn ExecutionPlan>, room: usize) -> Option<Arc<dyn ExecutionPlan>> {
+fn with_limit_above(
+    plan: &Arc<dyn ExecutionPlan>,
+    room: usize,
+    options: &ConfigOptions,
+) -> Option<Arc<dyn ExecutionPlan>> {
     let sort = plan.downcast_ref::<SortExec>()?;
     let rows = sort.fetch()?;
     let is_partitioned = sort.preserve_partitioning();
@@ -65,7 +68,7 @@ fn with_limit_above(plan: &Arc<dyn ExecutionPlan>, room: usize) -> Option<Arc<dy
     } else {
         1
     };
-    let row = row_bytes(&sort.schema()) * ROW_COPIES;
+    let row = row_bytes(&sort.schema(), options) * ROW_COPIES;
     if rows.saturating_mul(row).saturating_mul(sorts) <= room {
         return None;
     }
@@ -76,10 +79,4 @@ fn with_limit_above(plan: &Arc<dyn ExecutionPlan>, room: usize) -> Option<Arc<dy
     } else {
         Arc::new(GlobalLimitExec::new(sort, 0, Some(rows)))
     })
-}
-
-/// Returns the bytes that a row is taken for.
-fn row_bytes(schema: &Schema) -> usize {
-    let width = |data_type: &DataType| data_type.primitive_width().unwrap_or(VARIABLE_BYTES);
-    schema.fields().iter().map(|field| width(field.data_type())).sum()
 }

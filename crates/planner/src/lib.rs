@@ -19,6 +19,7 @@ pub mod late;
 pub mod materialized;
 pub mod nested_loops;
 pub mod plan_estimate;
+mod row_size;
 pub mod sort_aggregate;
 pub mod spill_join;
 pub mod spill_window;

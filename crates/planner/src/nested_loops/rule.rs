@@ -13,7 +13,7 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitio
 use halocline_catalog::settings::{FeatureMode, SessionSettings, query_memory};
 
 use super::exec::{WholeBuildSideExec, over};
-use crate::spill_window::known_bytes;
+use crate::row_size::known_bytes;
 
 /// Part of the queries' memory up to which a build side is expected to fit: one over this.
 const MEMORY_DIVISOR: usize = 4;
@@ -38,7 +38,7 @@ impl PhysicalOptimizerRule for NestedLoopsRule {
         let divides = |build: &Arc<dyn ExecutionPlan>| match mode {
             FeatureMode::Force => true,
             FeatureMode::Off => false,
-            FeatureMode::Auto => known_bytes(build) > memory / MEMORY_DIVISOR,
+            FeatureMode::Auto => known_bytes(build, options) > memory / MEMORY_DIVISOR,
         };
         let rewritten = plan.transform_up(|plan| {
             if let Some(cross) = plan.downcast_ref::<CrossJoinExec>() {

@@ -25,7 +25,8 @@ use super::aggregated::aggregated;
 use super::attempt::{InputExec, MEMORY_DIVISOR, attempt};
 use super::columns::ColumnsExec;
 use super::layout::{Layout, unexpected};
-use super::rule::{aggregation, known_rows};
+use super::rule::aggregation;
+use crate::row_size::known_rows;
 use crate::unary_node::no_expressions;
 
 /// Groups from which on sets of distinct values are many small ones, each found by random accesses. Parts of

@@ -7,12 +7,12 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateInputMode, AggregateMode};
-use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::{ExecutionPlan, InputOrderMode};
-use halocline_catalog::settings::{FeatureMode, SessionSettings, query_memory};
+use halocline_catalog::settings::query_memory;
 
 use super::exec::SortAggregateExec;
 use super::layout::collects;
+use crate::row_size::{known_rows, must_spill};
 
 /// Part of the queries' memory that values may take without the node: one over this.
 const MEMORY_DIVISOR: usize = 16;
@@ -33,9 +33,7 @@ impl PhysicalOptimizerRule for SortAggregateRule {
             return Ok(plan);
         };
         let room = memory / MEMORY_DIVISOR;
-        let settings = options.extensions.get::<SessionSettings>();
-        // A query that has run out of memory: its values are longer than estimated.
-        let must_spill = settings.is_some_and(|settings| settings.spilling_join == FeatureMode::Force);
+        let must_spill = must_spill(options);
         let rewritten = plan.transform_up(|plan| {
             let Some((_, first)) = aggregation(&plan) else {
                 return Ok(Transformed::no(plan));
@@ -89,13 +87,4 @@ fn partial(mut plan: &Arc<dyn ExecutionPlan>) -> Option<&AggregateExec> {
         };
         plan = input;
     }
-}
-
-/// Returns the rows of a plan at most; `usize::MAX` if that is unknown.
-pub(super) fn known_rows(plan: &Arc<dyn ExecutionPlan>) -> usize {
-    let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
-    let rows = statistics
-        .ok()
-        .and_then(|known| known.num_rows.get_value().copied());
-    rows.unwrap_or(usize::MAX)
 }

@@ -24,4 +24,4 @@ mod two_pass;
 
 pub use exec::SpillingWindowExec;
 pub use filter::has_no_filter;
-pub use rule::{SpillingWindowRule, known_bytes};
+pub use rule::SpillingWindowRule;

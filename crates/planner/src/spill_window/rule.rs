@@ -7,16 +7,14 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use datafusion::physical_plan::windows::WindowAggExec;
 use halocline_catalog::settings::query_memory;
 
 use super::exec::SpillingWindowExec;
+use crate::row_size::known_bytes;
 
 /// Part of the queries' memory that rows may take without the node: one over this.
 const MEMORY_DIVISOR: usize = 16;
-/// Bytes that a value of variable length is taken for.
-const VARIABLE_BYTES: usize = 48;
 
 /// The rule.
 #[derive(Debug)]
@@ -35,7 +33,7 @@ impl PhysicalOptimizerRule for SpillingWindowRule {
         let rewritten = plan.transform_up(|plan| {
             let is_large = plan
                 .downcast_ref::<WindowAggExec>()
-                .is_some_and(|window| known_bytes(window.input()) > room);
+                .is_some_and(|window| known_bytes(window.input(), options) > room);
             Ok(if is_large {
                 Transformed::yes(Arc::new(SpillingWindowExec::new(plan)) as Arc<dyn ExecutionPlan>)
             } else {
@@ -52,18 +50,4 @@ impl PhysicalOptimizerRule for SpillingWindowRule {
     fn schema_check(&self) -> bool {
         true
     }
-}
-
-/// Returns the bytes of the rows of a plan at most; `usize::MAX` if that is unknown.
-pub fn known_bytes(plan: &Arc<dyn ExecutionPlan>) -> usize {
-    let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
-    let rows = statistics
-        .ok()
-        .and_then(|known| known.num_rows.get_value().copied());
-    let schema = plan.schema();
-    let widths = schema.fields().iter();
-    let row: usize = widths
-        .map(|field| field.data_type().primitive_width().unwrap_or(VARIABLE_BYTES))
-        .sum();
-    rows.map_or(usize::MAX, |rows| rows.saturating_mul(row))
 }

@@ -17,8 +17,9 @@ use halocline_catalog::settings::query_memory;
 
 use super::exec::{StringsExec, plain};
 use super::window;
+use crate::row_size::known_bytes;
 use crate::sort_aggregate::SortAggregateExec;
-use crate::spill_window::{SpillingWindowExec, known_bytes};
+use crate::spill_window::SpillingWindowExec;
 
 /// Part of the queries' memory that rows may take without the node: one over this.
 const MEMORY_DIVISOR: usize = 16;
@@ -43,7 +44,7 @@ impl PhysicalOptimizerRule for StringViewsRule {
                 return Ok(Transformed::new(plan, false, TreeNodeRecursion::Jump));
             }
             match &plan.children()[..] {
-                [input] if has_views(&input.schema()) && known_bytes(input) > room => {
+                [input] if has_views(&input.schema()) && known_bytes(input, options) > room => {
                     let input = Arc::clone(input);
                     over_strings(plan, input)
                 }
