@@ -101,7 +101,7 @@ impl StoresState {
             BatchOp::Put { key, value, .. } => key.len() + value.len() + RECORD_BYTES,
             BatchOp::Merge { key, operand, .. } => key.len() + operand.len() + RECORD_BYTES,
             BatchOp::Delete { key, .. } => key.len() + RECORD_BYTES,
-            BatchOp::DeleteRange { store, range } => match self.few_keys_in(store, range) {
+            BatchOp::DeleteRange { store, range } => match self.keys_if_few(store, range) {
                 Ok(Some(keys)) => keys.iter().map(|key| key.len() + RECORD_BYTES).sum(),
                 // One record with both bounds, of which nothing depends on how many keys there are.
                 Ok(None) | Err(_) => 2 * MAX_KEY + RECORD_BYTES,
