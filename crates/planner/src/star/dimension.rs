@@ -146,7 +146,7 @@ impl DimensionRows {
         let rows = Vec::from_iter(rows);
         let groups = rows.iter().filter_map(|row| self.numbers.get(*row));
         let groups = Vec::from_iter(groups.map(|number| *number as u32));
-        let payload = payload.iter().map(|column| Ok(values(column)?.of(&rows)));
+        let payload = payload.iter().map(|column| Ok(values(column)?.take(&rows)));
         let payload = payload.collect::<Result<Vec<MeasureValues>>>()?;
         if self.has_string_keys {
             let keys = strings(&keys[0])?;

@@ -275,7 +275,7 @@ impl<'a> PayloadColumn<'a> {
         let space = column.code_space();
         Ok(PayloadColumn {
             reader: column.code_reader().map_err(external)?,
-            numbers: space.and_then(CodedValues::of).expect("codes of numbers"),
+            numbers: space.and_then(CodedValues::for_space).expect("codes of numbers"),
             has_null: space.is_some_and(|space| space.has_null()),
             values: MeasureValues::default(),
             block: MeasureValues::default(),
