@@ -81,7 +81,7 @@ impl DialectTrial {
         1000 * columns.iter().filter(|column| column.is_typed()).count() / self.columns.max(1)
     }
 
-    /// Fields that begin with `quote` and do not end with it.
+    /// Counts fields that begin with `quote` and do not end with it.
     fn stray(&self, quote: u8) -> usize {
         let begins = |bytes: &[u8]| bytes.first() == Some(&quote);
         let ends = |bytes: &[u8]| bytes.len() > 1 && bytes.last() == Some(&quote);
