@@ -68,7 +68,7 @@ impl Sample {
             .map(move |number| 8 * number + round)
     }
 
-    /// Makes the sample of a number of rounds, each with a checkpoint. Behind it are a few commits in the
+    /// Makes the sample of a number of rounds, each with a checkpoint. After it come a few commits in the
     /// log.
     pub(crate) fn new(rounds: u32) -> Self {
         let memory = Arc::new(Tracked::new(0).unwrap());
