@@ -163,7 +163,7 @@ fn trailing_delimiter(header: &TextRecord, rows: &[TextRecord]) -> TrailingDelim
     let below = columns == header.len() + 1 && rows.iter().all(ends_empty);
     let above = columns + 1 == header.len() && columns > 0 && ends_empty(header);
     if equal && (below || above) {
-        TrailingDelimiter::Behind(columns.min(header.len()))
+        TrailingDelimiter::After(columns.min(header.len()))
     } else {
         TrailingDelimiter::Never
     }
