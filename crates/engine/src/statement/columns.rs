@@ -33,7 +33,7 @@ impl ListedColumns {
                 continue;
             }
             if !key.is_empty() {
-                let instead = "for several columns write PRIMARY KEY (a, b) behind the columns";
+                let instead = "for several columns write PRIMARY KEY (a, b) after the columns";
                 return refuse("PRIMARY KEY twice", instead);
             }
             key = vec![identifier(&column.name)];

@@ -207,7 +207,7 @@ impl<'a> MergedColumns<'a> {
             opt_alias,
         } = options;
         if opt_ilike.is_some() || opt_rename.is_some() || opt_alias.is_some() {
-            return refuse("ILIKE, RENAME or AS behind * of a join with USING or NATURAL");
+            return refuse("ILIKE, RENAME or AS after * of a join with USING or NATURAL");
         }
         let mut excluded: Vec<String> = Vec::new();
         match &opt_exclude {
