@@ -58,7 +58,7 @@ const UNDRAWN: [&str; 4] = ["version", "date", "build", "cache_model_ways"];
 
 impl Chart {
     /// Returns the figures of the measurements as pairs of a file name without extension and the text of an
-    /// SVG file; none if there is no value for them.
+    /// SVG file; empty if there is no value for them.
     ///
     /// # Errors
     /// A figure cannot be drawn.

@@ -38,7 +38,7 @@ pub struct Grid {
 }
 
 impl TableView {
-    /// Returns the tables of the measurements; none if there is no value for them.
+    /// Returns the tables of the measurements; empty if there is no value for them.
     #[must_use]
     pub fn grids(&self, measurements: &[Measurement]) -> Vec<Grid> {
         let parts = parts(measurements, self.metrics, self.split);

@@ -60,7 +60,7 @@ fn thread_counts(settings: &Settings) -> Vec<usize> {
     counts
 }
 
-/// Has `work` done for 0, 1, … `parts` - 1 by so many threads, each of which takes every n-th part. Returns
+/// Has `work` done for 0, 1, … `parts` - 1 by `threads` threads, each of which takes every n-th part. Returns
 /// the wrapping sum of the answers, and the time on the medium.
 fn in_parallel(
     medium: &AccessMedium,

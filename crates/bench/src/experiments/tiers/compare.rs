@@ -29,7 +29,7 @@ pub(in crate::experiments) struct QueryCost {
 }
 
 /// Asks every system the same queries: once to warm up, then `rounds` times in turn. As many of them as the
-/// first system answers in `seconds`; when there are not so many, all of them several times.
+/// first system answers in `seconds`; when there are fewer, all of them several times.
 ///
 /// # Errors
 /// The systems answer differently.

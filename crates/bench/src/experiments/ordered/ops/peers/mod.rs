@@ -69,8 +69,8 @@ impl<P: PeerStore> Store for Peer<P> {
     }
 }
 
-/// Opens all stores, empty, in the directory of `place`. Returns none if the medium is emulated, as it has no
-/// files.
+/// Opens all stores, empty, in the directory of `place`. The list is empty if the medium is emulated, as it
+/// has no files.
 ///
 /// # Errors
 /// A store cannot be opened.
