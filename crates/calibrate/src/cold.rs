@@ -114,7 +114,8 @@ impl ColdFile {
         rustix::fs::fdatasync(&self.file).map_err(|error| self.io("sync a file in", error))
     }
 
-    /// Returns the nanoseconds per read of a page. `next` names the page after a page, of so many.
+    /// Returns the nanoseconds per read of a page. `next(page, pages)` names the page after a page, of
+    /// `pages` pages.
     fn read_latency(
         &self,
         meter: &MediumMeter<'_>,
