@@ -286,7 +286,7 @@ impl<'a> GroupTable<'a> {
         Ok(())
     }
 
-    /// Makes room for as many more hashed groups.
+    /// Makes room for `more` further hashed groups.
     fn make_room(&mut self, more: usize) -> JoinResult<()> {
         let words = self.layout.words;
         if !self.index.has_room(more) {
