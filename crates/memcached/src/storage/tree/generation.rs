@@ -208,7 +208,7 @@ impl ItemGeneration for TreeGeneration {
 }
 
 impl TreeGeneration {
-    /// Returns the records of a hash, or none if the generation is retired or one of them is damaged.
+    /// Returns the records of a hash; empty if the generation is retired or one of them is damaged.
     fn records(&self, hash: u64) -> Result<Vec<ItemRecordHead>> {
         let _lock = self.shared.read(hash);
         let mut records = Vec::new();
