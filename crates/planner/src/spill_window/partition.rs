@@ -305,7 +305,7 @@ fn evaluate_by_row(
 /// Reserves what the functions of a partition have in memory.
 ///
 /// # Errors
-/// There is not as much.
+/// There is not enough memory.
 fn reserve(memory: &MemoryReservation, passes: &Passes) -> Result<()> {
     let (size, largest) = passes.size();
     memory
