@@ -301,7 +301,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Writes leaves of so many entries each, or a few fewer. Returns their lower separators and offsets.
+    /// Writes leaves of `per_leaf` entries each, or a few fewer. Returns their lower separators and offsets.
     fn write_leaves(&mut self, entries: &[NewEntry], per_leaf: usize) -> Result<NewLeaves> {
         let medium = self.medium();
         let leaves = entries.len().div_ceil(per_leaf);

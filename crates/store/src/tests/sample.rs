@@ -47,7 +47,7 @@ fn key(store: &str, number: u32) -> Vec<u8> {
 }
 
 impl Sample {
-    /// Returns the pairs after so many rounds of changes.
+    /// Returns the pairs after `rounds` rounds of changes.
     fn pairs_after(rounds: u32) -> BTreeMap<&'static str, Pairs> {
         let mut pairs: BTreeMap<&'static str, Pairs> = NAMES.map(|name| (name, Pairs::new())).into();
         (0..rounds).for_each(|round| {
