@@ -97,9 +97,9 @@ fn in_parallel(
 }
 
 /// Fails unless the answers of all media are the same.
-fn agree(what: &str, media: &[AccessMedium], answers: &[u64]) -> Result<(), BenchError> {
+fn ensure_same(what: &str, media: &[AccessMedium], answers: &[u64]) -> Result<(), BenchError> {
     for (medium, answer) in media.iter().zip(answers) {
-        super::ordered::agree(
+        super::ordered::ensure_same(
             what,
             (&media[0].label.name, answers[0]),
             (&medium.label.name, *answer),
