@@ -140,7 +140,8 @@ fn eight_rows<L: Lane>(
         _mm256_add_epi32(block, _mm256_slli_epi32::<5>(row_of_lanes)),
         shr(lane, (32 / L::BITS).trailing_zeros()),
     );
-    // Bytes past the last word belong to no row.
+    // For a number past the last word `gather` returns the last word. No value extends there, so the mask
+    // clears what comes from it.
     let (mut low, mut high) = (
         gather(words, word),
         gather(words, _mm256_add_epi32(word, splat(WORDS))),
