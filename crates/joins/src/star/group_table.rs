@@ -247,6 +247,7 @@ impl<'a> GroupTable<'a> {
             *touched = true;
             self.records.push(number * words);
         }
+        // Before the rows are added: the first write to a page is what takes its memory.
         if new > 0 {
             self.memory
                 .reserve(new * PAGE * self.layout.words * size_of::<u64>())?;

@@ -129,6 +129,7 @@ impl ArrayJoin<'_> {
             pairs.build.retain(|_| kept.next().unwrap_or(false));
         }
         if plan.kind().tracks_build() {
+            // Relaxed order suffices: the bits are read once the probe's threads have been joined.
             for &row in &pairs.build {
                 self.matched[row as usize / 64].fetch_or(1 << (row % 64), Ordering::Relaxed);
             }
