@@ -201,7 +201,7 @@ impl DimensionRows {
         };
         let of_attributes = attributes.iter().map(|array| array.get_array_memory_size());
         let takes = dimension.bytes() + of_attributes.sum::<usize>();
-        // Input and result coexist for a moment.
+        // While the result was made, the input existed as well: the pool may refuse both together.
         self.memory.try_resize(made_of + takes)?;
         self.memory.try_resize(takes)?;
         Ok(Some(LoadedDimension {
