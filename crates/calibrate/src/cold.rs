@@ -107,7 +107,8 @@ impl ColdFile {
         self.sync()
     }
 
-    /// Returns the nanoseconds per read of a page. `next` names the page after a page, of so many.
+    /// Returns the nanoseconds per read of a page. `next(page, pages)` names the page after a page, of
+    /// `pages` pages.
     fn read_latency(
         &self,
         meter: &MediumMeter<'_>,

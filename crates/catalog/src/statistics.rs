@@ -28,7 +28,7 @@ pub(crate) fn table_statistics(table: &Table) -> Result<Statistics, EngineError>
 fn distinct_values(table: &Table) -> Result<Vec<Option<u64>>, EngineError> {
     let columns = table.schema().fields().len();
     let mut merged: Vec<DistinctSketch> = vec![DistinctSketch::default(); columns];
-    // The largest number of a segment without sketches; none if one of them has no number.
+    // The largest number of a segment without sketches; `None` if one of them has no number.
     let mut numbers: Vec<Option<u64>> = vec![Some(0); columns];
     for segment in table.segments() {
         match segment.sketches()? {

@@ -292,7 +292,7 @@ pub(crate) struct SqlArgs {
     /// Create the pool if it does not exist
     #[arg(long, conflicts_with = "read_only")]
     pub(crate) create: bool,
-    /// Report a statement that fails and run those behind it; the exit code is 1 all the same
+    /// Report a statement that fails and run those after it; the exit code is 1 all the same
     #[arg(long)]
     pub(crate) keep_going: bool,
     /// Read and write as slowly as another medium would: emulated:optane (or cxl, nvme, dram, FILE.json),
@@ -380,7 +380,7 @@ pub(crate) struct CompletionsArgs {
 pub(crate) enum InternalCommand {
     /// Write lineitem to a Parquet file; the generator's 300 MB of words stay out of the caller's memory
     Generate { sf: f64, file: PathBuf },
-    /// Insert rows behind row LAST into the demo's table until killed; print the last one of each statement
+    /// Insert rows after row LAST into the demo's table until killed; print the last one of each statement
     Append { pool: PathBuf, last: u64 },
     /// Open a pool, run one query, and print how long each took as JSON
     Reopen { pool: PathBuf, query: String },

@@ -94,7 +94,7 @@ fn readers_see_one_sum_although_writers_are_killed() {
         for options in [&["--read-only"][..], &[]] {
             assert_eq!(sum(&home, options), SUM, "beside writer {kill}");
         }
-        // Behind the decision of a transfer.
+        // After the decision of a transfer.
         await_generations(&home, &mut writer, 2 + kill % 3);
         writer.kill().unwrap();
         writer.wait().unwrap();

@@ -124,7 +124,7 @@ fn scan(path: &Path, reads_ahead: bool) -> Result<f64, Failure> {
     Ok(bytes as f64 / start.elapsed().as_secs_f64())
 }
 
-/// Reads as many bytes of the file directly, and returns the bytes per second.
+/// Reads `bytes` bytes of the file directly, and returns the bytes per second.
 fn direct(path: &Path, bytes: usize) -> Result<f64, Failure> {
     evict(path)?;
     let file = OpenOptions::new()

@@ -64,7 +64,7 @@ pub fn type_name(data_type: &DataType) -> Option<String> {
     })
 }
 
-/// Returns the type of a durable name; `None` if it is none.
+/// Parses a durable type name; `None` if it is unknown.
 pub fn parse_type(name: &str) -> Option<DataType> {
     if let Some((_, plain)) = PLAIN.iter().find(|(plain, _)| *plain == name) {
         return Some(plain.clone());

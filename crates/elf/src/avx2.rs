@@ -200,7 +200,7 @@ mod x86 {
             let (shifts, masks) = (&geometry.table.tail, &geometry.table.mask);
             let mut dim = from;
             // SAFETY: `dim < dims <= MAX_DIMS`, so four shifts and masks from `dim` on exist; four codes are
-            // loaded where so many are left, and the masked load reads at most the `dims - dim`
+            // loaded where at least four are left, and the masked load reads at most the `dims - dim`
             // that are. This code runs below `run` only, on a CPU with these features.
             unsafe {
                 let (mut tail, mut beyond) = (_mm256_setzero_si256(), _mm256_setzero_si256());

@@ -421,7 +421,7 @@ mod tests {
                 geometry: &geometry,
                 seed: dims as u64,
             };
-            // All records and what a vector reads behind them are within the bytes.
+            // All records and what a vector reads past them are within the bytes.
             let end = bytes.len() - 64 * 520 - PAD;
             assert!(
                 dispatch(all(end)) == all(end).run::<Portable>(),

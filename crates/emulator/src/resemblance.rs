@@ -23,7 +23,7 @@ impl Resemblance {
     /// machines of the published figures have other DRAM and more cores. The nearest device is that with the
     /// least sum of squared differences of the logarithms of the three ratios.
     #[must_use]
-    pub fn of(medium: &AccessFigures, dram: &AccessFigures) -> Resemblance {
+    pub fn find(medium: &AccessFigures, dram: &AccessFigures) -> Resemblance {
         let measured = [
             medium.random_read_ns / dram.random_read_ns,
             medium.peak_read / dram.peak_read,

@@ -119,7 +119,7 @@ pub struct TableInfo {
     pub deleted_rows: u64,
     /// Rows that are in the log and in no segment yet.
     pub log_rows: u64,
-    /// Names of the columns whose order rows are kept in; none if they are kept as they come.
+    /// Names of the columns whose order rows are kept in; empty if they are kept as they come.
     pub cluster: Vec<String>,
     /// Bytes in the pool.
     pub bytes: u64,

@@ -132,7 +132,8 @@ mod tests {
     use halocline_sql::sql_types::data_type;
     use halocline_sql::syntax::SqlDialect;
 
-    /// Names of the variants of the parser's `DataType` that `data_type` accepts, from its source.
+    /// Returns the names of the variants of the parser's `DataType` that `data_type` accepts, from its
+    /// source.
     fn accepted() -> BTreeSet<String> {
         let source = include_str!("../../sql/src/sql_types.rs");
         let body = source

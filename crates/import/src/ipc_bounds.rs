@@ -27,7 +27,7 @@ fn buffers(batch: &RecordBatch<'_>, body: u64) -> Result<Vec<(u64, u64)>, String
         };
         match offset.checked_add(length) {
             Some(end) if end <= body => Ok((offset, length)),
-            _ => Err("a buffer ends behind its batch".to_owned()),
+            _ => Err("a buffer ends past its batch".to_owned()),
         }
     };
     batch.buffers().into_iter().flatten().map(within).collect()
@@ -104,7 +104,7 @@ impl<'a> IpcBounds<'a> {
                 return Err("a batch has a negative length".into());
             };
             let after = offset.checked_add(head).filter(|after| self.holds(*after, body));
-            let after = after.ok_or("a batch ends behind the end of the file")?;
+            let after = after.ok_or("a batch ends past the end of the file")?;
             let bytes = self.bytes(offset, head)?;
             let message = match bytes.strip_prefix(&CONTINUATION) {
                 Some(rest) => rest.get(4..),
@@ -140,7 +140,7 @@ impl<'a> IpcBounds<'a> {
             at += head;
             let body = u64::try_from(message.bodyLength()).map_err(|_| "a message has a negative length")?;
             if !self.holds(at, body) {
-                return Err("a message ends behind the end of the file".into());
+                return Err("a message ends past the end of the file".into());
             }
             self.check_message(&message, at, body)?;
             at += body;
@@ -201,7 +201,7 @@ impl<'a> IpcBounds<'a> {
 
     fn bytes(&self, at: u64, length: u64) -> Result<Vec<u8>, String> {
         if !self.holds(at, length) {
-            return Err("a length reaches behind the end of the file".into());
+            return Err("a length reaches past the end of the file".into());
         }
         let mut bytes = vec![0; usize::try_from(length).map_err(|e| e.to_string())?];
         self.file

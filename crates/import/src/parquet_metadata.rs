@@ -1,7 +1,7 @@
 //! Metadata of Parquet files without what cannot be trusted.
 //!
-//! - NaN is greater than all other numbers, but no part of the minimum and maximum that writers keep: a maximum
-//!   of floats says nothing.
+//! - NaN is greater than all other numbers, but no part of the minimum and maximum that writers keep: a
+//!   maximum of floats says nothing.
 //! - Statistics without a number of NULLs would be read as if there were none.
 //! - A dictionary at offset 0, or after the first data page, is none.
 //!
@@ -103,7 +103,7 @@ fn sound_group(group: RowGroupMetaData) -> RowGroupMetaData {
     }
     let columns = group.columns().iter().cloned().map(sound_chunk).collect();
     let unchanged = group.clone();
-    // The columns are as many as before.
+    // This cannot fail: the number of columns is the same.
     group
         .into_builder()
         .set_column_metadata(columns)
@@ -134,8 +134,8 @@ fn sound_chunk(column: ColumnChunkMetaData) -> ColumnChunkMetaData {
     builder.build().unwrap_or(unchanged)
 }
 
-/// Returns statistics of floats with nothing but the minimum, which is the smallest number even where there are
-/// NaN, and the number of NULLs.
+/// Returns statistics of floats with nothing but the minimum, which is the smallest number even where there
+/// are NaN, and the number of NULLs.
 fn without_maximum(statistics: &Statistics) -> Option<Statistics> {
     let nulls = statistics.null_count_opt();
     Some(match statistics {

@@ -29,7 +29,7 @@ pub(crate) fn check_row_group(
         let wrong = |what: String| format!("column {}: {what}", column.column_path().string());
         let (start, bytes) = range(column).ok_or_else(|| wrong("its place is negative".into()))?;
         if start.checked_add(bytes).is_none_or(|end| end > length) {
-            return Err(wrong("it ends behind the end of the file".into()));
+            return Err(wrong("it ends past the end of the file".into()));
         }
         check_pages(file, start, start + bytes, limit).map_err(wrong)?;
     }

@@ -16,8 +16,8 @@ use crate::residency::{is_page_resident, is_resident};
 const MIN_SCATTERED_READS: usize = 8;
 /// Pages sampled to decide whether the bytes are in memory.
 const PROBES: usize = 4;
-/// Largest gap, in bytes, between two pieces that are requested together: a request takes as long as reading
-/// about so many bytes.
+/// Largest gap, in bytes, between two pieces that are requested together: a request takes about as long
+/// as reading this many.
 const GAP: usize = 4 * PAGE as usize;
 /// Most bytes of a request.
 const REQUEST: usize = 4 << 20;

@@ -354,7 +354,7 @@ impl MediumBackend for FileMedium {
         if self.read_only() {
             return Err(MediaError::ReadOnly { name: self.name() });
         }
-        // Write pending ranges back now, because they may lie behind the new end.
+        // Write pending ranges back now, because they may lie past the new end.
         self.fence()?;
         let _growing = self.growth.lock().unwrap_or_else(PoisonError::into_inner);
         let actual = self.checked_len()?;

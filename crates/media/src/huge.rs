@@ -107,7 +107,7 @@ impl<T: FromZeros + Copy> HugeVec<T> {
             self.make_room(1);
         }
         let end = self.as_mut_ptr().wrapping_add(self.len);
-        // SAFETY: there is room for one more behind the `len` values, in memory that is ours.
+        // SAFETY: there is room for one more after the `len` values, in memory that is ours.
         unsafe { end.write(value) };
         self.len += 1;
     }

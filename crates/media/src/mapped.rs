@@ -20,7 +20,7 @@ const WORDS: usize = LINE as usize / 8;
 pub struct Mapped<'a> {
     words: &'a [AtomicU64],
     file: &'a FileMedium,
-    /// The flush instruction, or none if a fence only orders stores.
+    /// The flush instruction; [`FlushInstruction::None`] if a fence only orders stores.
     flush: FlushInstruction,
 }
 

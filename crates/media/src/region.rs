@@ -294,7 +294,7 @@ impl Region {
     #[inline]
     fn at(&self, offset: u64, len: usize) -> *mut u8 {
         self.checked_end(offset, len as u64);
-        // SAFETY: the offset is at most `len`, so the address is inside the reservation or just behind it.
+        // SAFETY: the offset is at most `len`, so the address is inside the reservation or just past it.
         unsafe { self.base.as_ptr().add(offset as usize) }
     }
 

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 /// Bytes of the pool for each byte of items: superseded records and free space of the log.
 const POOL_PER_ITEM: f64 = 1.5;
-/// Least size that items have on average: there are slots for so many.
+/// Least size that items are expected to have on average; sets the number of slots.
 const MIN_ITEM: u64 = 128;
 /// Expired items that leave with each item that is stored, and items that could not leave before.
 const AT_ONCE: usize = 16;

@@ -57,11 +57,11 @@ pub(crate) struct Served {
 /// The result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
-    /// So many bytes are done with.
+    /// The first `consumed` bytes are done with.
     Done { consumed: usize, next: Next },
     /// The replies so far are sent before the rest of the request is executed.
     Unfinished,
-    /// So many bytes at least are needed.
+    /// At least this many bytes are needed.
     Needs(usize),
 }
 

@@ -100,7 +100,7 @@ const BUCKETS: usize = PARTS * POWERS;
 /// A histogram of latencies in steps of a sixteenth.
 ///
 /// Latencies are numbers of sixteenths of a microsecond. Those below 1 us have a bucket each, in the first
-/// [`PARTS`]; each power of two has as many.
+/// [`PARTS`]; each power of two has the same number.
 #[derive(Debug)]
 pub(crate) struct Histogram(Box<[Counter]>);
 
@@ -147,7 +147,7 @@ impl Histogram {
             .map(move |(power, buckets)| (1 << power, count(buckets)))
     }
 
-    /// Returns a latency in microseconds that so many percent do not exceed, at most a sixteenth too large.
+    /// Returns a latency in microseconds that `percent` percent do not exceed, at most a sixteenth too large.
     /// `None` if there is none.
     pub(crate) fn percentile(&self, percent: f64) -> Option<f64> {
         let counts: Vec<u64> = self.0.iter().map(Counter::get).collect();

@@ -8,7 +8,7 @@ use crate::locks::Locks;
 
 /// A counter split into one part per lock stripe. Only the holder of a stripe's lock changes its part, so no
 /// atomic read-modify-write is needed. One would stall until the preceding fence completes and hold up
-/// everything behind it.
+/// everything after it.
 #[derive(Debug)]
 pub(crate) struct EntryCounter {
     start: AtomicU64,

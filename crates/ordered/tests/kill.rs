@@ -76,7 +76,7 @@ fn child() {
     });
 }
 
-/// Of operations that were compared before, every so many are compared again.
+/// Of operations that were compared before, one in this many is compared again.
 const STRIDE: usize = 101;
 
 /// Compares a tree with what was acknowledged: with all operations since the last time, whose numbers are in

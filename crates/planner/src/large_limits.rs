@@ -1,4 +1,4 @@
-//! Sorts with a limit of so many rows that they do not fit the memory.
+//! Sorts with a limit of more rows than fit the memory.
 //!
 //! DataFusion keeps the first rows of such a sort in DRAM, and fails where they are too many, as `OFFSET` can
 //! make them. A sort without a limit spills, so that the limit is put above it.

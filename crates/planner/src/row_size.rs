@@ -18,13 +18,13 @@ const LONG_BYTES: usize = 4096;
 
 /// Returns true for a query that is planned of operators that spill, since it has run out of memory or as the
 /// session asks for it.
-pub fn must_spill(options: &ConfigOptions) -> bool {
+pub(crate) fn must_spill(options: &ConfigOptions) -> bool {
     let settings = options.extensions.get::<SessionSettings>();
     settings.is_some_and(|settings| settings.spilling_join == FeatureMode::Force)
 }
 
 /// Returns the bytes that a row is taken for.
-pub fn row_bytes(schema: &Schema, options: &ConfigOptions) -> usize {
+pub(crate) fn row_bytes(schema: &Schema, options: &ConfigOptions) -> usize {
     let variable = if must_spill(options) {
         LONG_BYTES
     } else {
@@ -35,7 +35,7 @@ pub fn row_bytes(schema: &Schema, options: &ConfigOptions) -> usize {
 }
 
 /// Returns the rows of a plan at most; `usize::MAX` if that is unknown.
-pub fn known_rows(plan: &Arc<dyn ExecutionPlan>) -> usize {
+pub(crate) fn known_rows(plan: &Arc<dyn ExecutionPlan>) -> usize {
     let statistics = StatisticsContext::new().compute(plan.as_ref(), &StatisticsArgs::new());
     let rows = statistics
         .ok()
@@ -44,6 +44,6 @@ pub fn known_rows(plan: &Arc<dyn ExecutionPlan>) -> usize {
 }
 
 /// Returns the bytes of the rows of a plan at most; `usize::MAX` if that is unknown.
-pub fn known_bytes(plan: &Arc<dyn ExecutionPlan>, options: &ConfigOptions) -> usize {
+pub(crate) fn known_bytes(plan: &Arc<dyn ExecutionPlan>, options: &ConfigOptions) -> usize {
     known_rows(plan).saturating_mul(row_bytes(&plan.schema(), options))
 }

@@ -81,7 +81,7 @@ impl ExtentBytes {
 
     /// Returns all bytes that the extent occupies.
     fn space(&self) -> &[u8] {
-        // SAFETY: as in `deref`; `new` has sliced so many bytes, and `from_owner` sets both lengths to that
+        // SAFETY: as in `deref`; `new` has sliced this many bytes, and `from_owner` sets both lengths to that
         // of the slice.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.space) }
     }

@@ -229,7 +229,7 @@ impl<'a> PinnedLog<'a> {
         bytes.resize(sum_at as usize, 0);
         bytes.extend_from_slice(&sum.to_le_bytes());
         if end + size_of::<RecordHeader>() as u64 <= self.room() {
-            // A zero header makes sure that old bytes behind the record do not look like a record behind a
+            // A zero header makes sure that old bytes after the record do not look like a record after a
             // damaged one.
             bytes.extend_from_slice(RecordHeader::new_zeroed().as_bytes());
         }

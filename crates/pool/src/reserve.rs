@@ -56,7 +56,7 @@ impl PoolInner {
     /// Completes the reserve.
     ///
     /// # Errors
-    /// [`PoolError::DiskFull`]: it has as many blocks as there are. Errors of the medium.
+    /// [`PoolError::DiskFull`]: it has all free blocks there are. Errors of the medium.
     pub(crate) fn fill_reserve(&self, space: &mut Space) -> Result<(), PoolError> {
         let missing = space.missing_reserve();
         if missing == 0 {

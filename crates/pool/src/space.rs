@@ -118,7 +118,7 @@ impl Space {
                         });
                     }
                 }
-                // It may lie behind the end of a file that was shortened.
+                // It may lie past the end of a file that was shortened.
                 let pieces = list.reserve.iter().flat_map(|range| space.free.within(range));
                 for range in pieces.take(RESERVE_RANGES).collect::<Vec<_>>() {
                     space.free.remove(range.clone());

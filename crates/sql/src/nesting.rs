@@ -158,7 +158,7 @@ fn balance(expr: &mut Expr) {
     .expect("a chain has operands");
 }
 
-/// Operands of a chain of the same operator.
+/// Counts the operands of a chain of the operator `of`.
 fn chain(mut expr: &Expr, of: &BinaryOperator) -> usize {
     let mut operands = 1;
     while let Expr::BinaryOp { left, op, .. } = expr
@@ -195,13 +195,13 @@ fn longest_chain(text: &str) -> usize {
         let start = at;
         at += 1;
         match bytes[start] {
-            quote @ (b'\'' | b'"' | b'`') => at = behind(bytes, at, &[quote]),
+            quote @ (b'\'' | b'"' | b'`') => at = end_after(bytes, at, &[quote]),
             b'-' if bytes.get(at) == Some(&b'-') => {
-                at = behind(bytes, at, b"\n");
+                at = end_after(bytes, at, b"\n");
                 continue;
             }
             b'/' if bytes.get(at) == Some(&b'*') => {
-                at = behind(bytes, at + 1, b"*/");
+                at = end_after(bytes, at + 1, b"*/");
                 continue;
             }
             byte if byte.is_ascii_whitespace() => continue,
@@ -225,7 +225,7 @@ fn longest_chain(text: &str) -> usize {
 }
 
 /// Returns the position after the next `end`, or after everything.
-fn behind(bytes: &[u8], from: usize, end: &[u8]) -> usize {
+fn end_after(bytes: &[u8], from: usize, end: &[u8]) -> usize {
     let found = bytes[from.min(bytes.len())..]
         .windows(end.len())
         .position(|window| window == end);

@@ -8,7 +8,7 @@
 //! Loads PAIRS (10,000,000) pairs with keys of KEY (16) bytes, at least 8, and values of VALUE (11) bytes
 //! into a pool in FOLDER (/var/tmp). With `strict` fences are durable; with `batches` the pairs are
 //! committed, 1,000 at a time, instead of loaded; with `shuffled` they come in any order, and are sorted with
-//! 64 MiB. Behind that one of 1,000 pairs is read, and the pool is opened again.
+//! 64 MiB. After that one of 1,000 pairs is read, and the pool is opened again.
 #![allow(clippy::print_stdout, reason = "a measurement prints")]
 
 use std::path::Path;

@@ -172,7 +172,7 @@ impl Appender<'_> {
                 self.put(store, key, Some(&value), None)
             }
             BatchOp::DeleteRange { store, range } => {
-                let few = self.state.few_keys_in(store, range)?;
+                let few = self.state.keys_if_few(store, range)?;
                 let is_whole = few.is_some();
                 let mut keys = few.unwrap_or_default();
                 // A range hides only keys that are in the trees. Those of the same group are not, and are

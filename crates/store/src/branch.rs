@@ -208,6 +208,7 @@ impl TreeBranch {
 
     /// Records that the leaf at a position has been verified.
     pub(crate) fn set_verified(&self, leaf: usize) {
+        // A thread that does not see the bit verifies the leaf once more.
         self.verified[leaf / 64].fetch_or(1 << (leaf % 64), Ordering::Relaxed);
     }
 

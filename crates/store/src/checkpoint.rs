@@ -290,7 +290,7 @@ impl StoresState {
             let tree = if leaving.is_empty() {
                 store.tree.clone()
             } else {
-                merge.leave(&store.tree, &leaving)?
+                merge.vacate(&store.tree, &leaving)?
             };
             trees.push(match merge.apply(&tree, &store.table)? {
                 MergedTree::Unchanged => tree,

@@ -67,7 +67,7 @@ impl Committer {
         self.deletions.entry(commit).or_default().push((store, key));
     }
 
-    /// Takes deletions that the oldest snapshot sees, at most so many.
+    /// Takes deletions that the oldest snapshot sees, at most `most`.
     pub(crate) fn take_deletions(&mut self, oldest: Option<u64>, most: usize) -> Vec<Deletion> {
         let mut taken = Vec::new();
         while let Some(mut first) = self.deletions.first_entry() {

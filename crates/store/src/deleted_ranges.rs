@@ -2,15 +2,15 @@
 //!
 //! One record in the log deletes the range, for all readers at once. From then on a version of a key in the
 //! range is hidden if its commit is an older one. The keys are deleted one by one after that, by records of
-//! the same commit, in steps between which other commits go on. When all are, the range is forgotten. So what
-//! other commits wait for does not depend on the size of a range.
+//! the same commit, in steps between which other commits go on. Once every key has its own deletion, the
+//! range is dropped. Other commits therefore never wait for a time that grows with the range.
 //!
 //! Invariants: a range is in the list of its store as long as a key in it lacks a deletion of its own. A
-//! checkpoint carries what is left of it on, after its position in the log. A new value of a hidden key
+//! checkpoint appends the remaining range to the log, after its own log position. A new value of a hidden key
 //! follows a deletion of the key with the commit of the range, so that snapshots in between do not see the
-//! version before. If several ranges hide it, that is the commit of the oldest one.
+//! version before. If several ranges hide the key, that deletion carries the commit of the oldest range.
 //!
-//! Scans [seek behind](crate::hiding_range) what a range hides.
+//! Scans [skip](crate::hiding_range) the keys that a range hides.
 
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;
@@ -37,6 +37,17 @@ pub(crate) struct DeletedRange {
     pub(crate) range: KeyRange,
 }
 
+/// The versions of keys in a deleted range, as a reader sees them.
+#[derive(Debug, Default)]
+struct HiddenVersions {
+    /// True if the range hides a key from the reader.
+    hides_any: bool,
+    /// Keys with versions newer than the range.
+    newer: NewerKeys,
+    /// Versions that the reader's counters include and no other range hides.
+    counted: Vec<RecordRef>,
+}
+
 impl DeletedRange {
     /// Returns true if the range hides a version of a key of this commit.
     #[inline]
@@ -44,8 +55,9 @@ impl DeletedRange {
         commit < self.commit && self.range.contains(key)
     }
 
-    /// Returns true if no version of a key in the range is visible to readers that see the range, because of
-    /// the newest one.
+    /// Returns true if readers that see the range see no version of a key in it: the range hides the newest
+    /// one, and with it all older ones, or the newest one is the key's own deletion by the commit of the
+    /// range.
     #[inline]
     pub(crate) fn hides_newest(&self, newest: &RecordRef) -> bool {
         newest.commit() < self.commit || newest.commit() == self.commit && newest.is_deleted()
@@ -170,12 +182,12 @@ impl StoresState {
             let mut hiding: Vec<HidingRange> = Vec::new();
             for deleted in ranges {
                 let found = self.hidden_versions(&store, &deleted, &hiding);
-                let (hides_any, newer, counted) = found.map_err(|damage| self.damaged(damage))?;
-                let mut counted = counted.iter();
+                let found = found.map_err(|damage| self.damaged(damage))?;
+                let mut counted = found.counted.iter();
                 let uncounted = counted.try_for_each(|version| self.uncount(&store, version));
                 uncounted.map_err(|damage| self.damaged(damage))?;
-                if hides_any {
-                    hiding.push(HidingRange::with_newer(deleted, newer));
+                if found.hides_any {
+                    hiding.push(HidingRange::with_newer(deleted, found.newer));
                 }
             }
             store.write().deleted = hiding;
@@ -183,16 +195,14 @@ impl StoresState {
         Ok(())
     }
 
-    /// Returns whether a deleted range hides any key from a reader, the keys of it that it may not hide, and
-    /// the versions of the hidden keys that the reader has counted, except for those that other ranges hide.
+    /// Reads a deleted range for a reader; `others` are ranges whose hidden versions are found already.
     fn hidden_versions(
         &self,
         store: &StoreState,
         deleted: &DeletedRange,
         others: &[HidingRange],
-    ) -> Result<(bool, NewerKeys, Vec<RecordRef>), Damage> {
-        let (mut hides_any, mut counted) = (false, Vec::new());
-        let mut newer = NewerKeys::default();
+    ) -> Result<HiddenVersions, Damage> {
+        let mut found = HiddenVersions::default();
         let mut space = StepSpace::default();
         let mut rest = Some(deleted.range.clone());
         let checkpoint = self.frozen.load(Ordering::Acquire);
@@ -202,8 +212,7 @@ impl StoresState {
             let end = trees.step(self, &range, forward, most, &mut space, |arena, newest| {
                 let (key, newest, version) = match &newest {
                     NewestRecord::OfTable(key, record) => (*key, record, Some(*record)),
-                    // A writer may have let the entry lead to a record that the log of the reader does not
-                    // have.
+                    // The writer may already have pointed the entry at a record beyond the reader's log.
                     NewestRecord::OfLeaf(record, span) => (
                         arena.get(&span.key),
                         record,
@@ -213,7 +222,7 @@ impl StoresState {
                 let is_hidden =
                     |version: &RecordRef| !version.is_deleted() && deleted.hides(key, version.commit());
                 if !deleted.hides_newest(newest) && !injected(StoreFault::ForgetNewer) {
-                    newer.add(key);
+                    found.newer.add(key);
                 }
                 let is_of_other = |version: &RecordRef| {
                     let mut others = others.iter().map(HidingRange::deleted);
@@ -222,14 +231,14 @@ impl StoresState {
                 let hidden = version.filter(|version| is_hidden(version) && !is_of_other(version));
                 // As long as there is the range, the log is not followed, which would count the version
                 // again.
-                hides_any |= is_hidden(newest) || hidden.is_some();
-                counted.extend(hidden);
+                found.hides_any |= is_hidden(newest) || hidden.is_some();
+                found.counted.extend(hidden);
                 Ok(ControlFlow::Continue(()))
             });
             drop(trees);
             rest = end?.rest(range, forward);
         }
-        Ok((hides_any, newer, counted))
+        Ok(found)
     }
 }
 

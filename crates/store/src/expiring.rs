@@ -64,7 +64,7 @@ impl ExpiringSegments {
         }
     }
 
-    /// Sets the expiries of the records of a segment with so many needed bytes: those that are not needed
+    /// Sets the expiries of the records of a segment with `used` needed bytes: those that are not needed
     /// have the same distribution, as far as is known. None expires after `latest`.
     pub(crate) fn set(&mut self, offset: u64, used: u64, latest: u64, records: &[(Option<u64>, u64)]) {
         if !self.unknown.remove(&offset) {

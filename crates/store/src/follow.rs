@@ -1,12 +1,11 @@
-//! Log following: a reader beside the writer puts the records of newer commits into its memtables, without
-//! reading anything else again.
+//! Log following: a reader beside a writer applies newer commits to its memtables without rereading the
+//! trees.
 //!
-//! Invariant: the checkpoint is the one that the reader's trees are of, so that all versions after it are in
-//! the log that was read. Copies of older records change nothing: what they were copied from stays until the
-//! epoch changes.
+//! Invariant: the reader's trees belong to the current checkpoint, so that all versions after it are in the
+//! log that was read. Copies of older records change nothing: the originals stay until the epoch changes.
 
 use crate::error::Result;
-use crate::log::{FoundFrame, LogPosition, LogReader, LogStep};
+use crate::log::{LogFrame, LogPosition, LogReader, LogStep};
 use crate::memtable::MemEntry;
 use crate::page_source::is_segment;
 use crate::record::RecordRef;
@@ -14,23 +13,23 @@ use crate::recover;
 use crate::state::{StoreState, StoresState};
 use crate::tree::Damage;
 
-/// The log after what a reader has seen.
-pub(crate) struct LogNews {
+/// The log records that a reader has not yet applied.
+pub(crate) struct UnreadLog {
     /// Frames of whole batches.
-    frames: Vec<FoundFrame>,
+    frames: Vec<LogFrame>,
     /// The newest commit.
     pub(crate) commit: u64,
     end: LogPosition,
 }
 
 impl StoresState {
-    /// Reads the log after what this reader has seen. `None` if there is another checkpoint, or something
-    /// that opening the stores has to look at, such as a deleted range, whose keys it takes out of the
-    /// counters.
+    /// Reads the log records that this reader has not yet applied. `None` if there is a newer checkpoint, or
+    /// a record that only a full reopening handles, such as a deleted range, whose keys must be subtracted
+    /// from the counters.
     ///
     /// # Errors
     /// Those of [`recover::newest_number`].
-    pub(crate) fn log_news(&self) -> Result<Option<LogNews>> {
+    pub(crate) fn unread_log(&self) -> Result<Option<UnreadLog>> {
         if self.has_deleted_ranges() {
             return Ok(None);
         }
@@ -45,8 +44,8 @@ impl StoresState {
             )
         };
         let mut reader = LogReader::new(self.medium(), secret, position);
-        let (mut news, mut batch) = (
-            LogNews {
+        let (mut unread, mut batch) = (
+            UnreadLog {
                 frames: Vec::new(),
                 commit,
                 end: position,
@@ -62,27 +61,27 @@ impl StoresState {
                     let goes_on = frame.goes_on();
                     batch.push(frame);
                     if !goes_on {
-                        news.frames.append(&mut batch);
-                        news.end = reader.position();
+                        unread.frames.append(&mut batch);
+                        unread.end = reader.position();
                     }
                 }
                 LogStep::Link(segment) if is_segment(&self.slab, segment) => {}
                 LogStep::Link(_) | LogStep::End | LogStep::Damaged(_) => return Ok(None),
             }
         }
-        let newest = news.frames.iter().filter(|frame| !frame.is_moved());
-        news.commit = newest.map(|frame| frame.commit).max().unwrap_or(0).max(commit);
+        let newest = unread.frames.iter().filter(|frame| !frame.is_moved());
+        unread.commit = newest.map(|frame| frame.commit).max().unwrap_or(0).max(commit);
         let is_same = recover::newest_number(&self.slab)? == Some(checkpoint);
-        Ok(is_same.then_some(news))
+        Ok(is_same.then_some(unread))
     }
 
-    /// Puts the records of the log after what this reader has seen into the memtables. Nobody sees them
-    /// before their commit is visible.
+    /// Applies the unread records of the log to the memtables. They stay invisible until their commit is
+    /// published.
     ///
     /// # Errors
     /// Damage.
-    pub(crate) fn follow_log(&self, news: LogNews) -> Result<(), Damage> {
-        for frame in news.frames.iter().filter(|frame| !frame.is_moved()) {
+    pub(crate) fn follow_log(&self, unread: UnreadLog) -> Result<(), Damage> {
+        for frame in unread.frames.iter().filter(|frame| !frame.is_moved()) {
             for record in frame.records.iter().filter(|record| !record.is_chunk()) {
                 if let Some(store) = self.store_of(record.head.store.get()) {
                     self.follow_record(&store, record)?;
@@ -90,8 +89,8 @@ impl StoresState {
             }
         }
         let mut committer = self.committer();
-        committer.log.move_to(news.end);
-        committer.commit = news.commit;
+        committer.log.move_to(unread.end);
+        committer.commit = unread.commit;
         Ok(())
     }
 
@@ -103,7 +102,7 @@ impl StoresState {
                 Some(RecordRef::load(self.medium(), old).ok_or(Damage::record(old))?)
             }
             Some(MemEntry::Purged) => None,
-            // The writer may have let the entry of the tree lead to the new record already.
+            // The writer may already have pointed the entry of the tree at the new record.
             None => {
                 let entry = store.read().tree.find(&self.pages(), &key)?;
                 self.at_checkpoint(entry.map(|(_, record)| record), record, &key)

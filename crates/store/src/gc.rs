@@ -57,7 +57,7 @@ impl StoresState {
                 Err(error) => return Err(error),
             }
         }
-        // Where there is room for few copies, they may fill as many segments as they empty.
+        // Where there is room for few copies, these may fill all the segments that emptying gains.
         Ok(any && (!self.is_pressed() || self.log_in_use() < before))
     }
 
@@ -90,8 +90,8 @@ impl StoresState {
         result.map(|()| moved)
     }
 
-    /// Chooses segments to empty together, whose needed records have about so many bytes. None if none has to
-    /// be emptied.
+    /// Chooses segments to empty together, whose needed records have about `bytes` bytes. Empty if none has
+    /// to be emptied.
     pub(crate) fn segments_to_empty(&self, bytes: u64) -> Vec<u64> {
         for _ in 0..MEASURING_ROUNDS {
             let chosen = self.choose(bytes);

@@ -46,7 +46,8 @@ pub(crate) enum Occasion {
 }
 
 impl Occasion {
-    /// Returns the number of free segments from which on space is given back, of so many in use and free.
+    /// Returns the number of free segments from which on space is given back, with `used` segments in use and
+    /// `free` ones free.
     fn least(self, used: u64, free: u64) -> u64 {
         const MIB: u64 = (1 << 20) / SEGMENT;
         match self {
@@ -83,7 +84,7 @@ impl StoresState {
         (2 * RESERVE).max(used / LEFT_FREE)
     }
 
-    /// Returns true if so many segments are free that some should be given back.
+    /// Returns true if enough segments are free that some should be given back.
     fn is_worth(&self, occasion: Occasion) -> bool {
         let stats = self.slab.stats();
         let free = stats.capacity.saturating_sub(stats.used);

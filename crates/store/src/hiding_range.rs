@@ -1,4 +1,4 @@
-//! Deleted ranges in DRAM, and where scans go on behind what they hide: [`HidingRange`].
+//! Deleted ranges in DRAM, and where scans go on after the keys that they hide: [`HidingRange`].
 //!
 //! Entries of leaves are changed in place and memtables are merged into leaves, so neither tells whether a
 //! key in a range is newer than the range. [`NewerKeys`] does: each record that gets into the trees after the

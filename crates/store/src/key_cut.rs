@@ -5,12 +5,12 @@ use std::ops::Bound;
 use crate::key_range::KeyRange;
 use crate::scan::Direction;
 
-/// A place right before or right after a key, or behind all keys. Ordered as keys are.
+/// A place right before or right after a key, or after all keys. Ordered as keys are.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum KeyCut {
     /// Before a key, or after it if the second part is true.
     At(Vec<u8>, bool),
-    /// Behind all keys.
+    /// After all keys.
     End,
 }
 

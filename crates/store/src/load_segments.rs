@@ -39,7 +39,7 @@ impl LoadedSegments {
         }
     }
 
-    /// Allocates a segment. Leaves as many free ones to others as a batch does.
+    /// Allocates a segment. Leaves the same number of free ones to others as a batch does.
     ///
     /// # Errors
     /// Those of [`Slab::make_room`](halocline_pool::Slab::make_room).

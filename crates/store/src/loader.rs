@@ -239,7 +239,7 @@ impl StoresState {
                 Ok(())
             }
             Err(error) => {
-                // Behind an error of the medium it is unknown whether the store is there.
+                // After an error of the medium it is unknown whether the store is there.
                 if self.writable().is_ok() {
                     self.withdraw_loaded(store, &added);
                 }

@@ -182,7 +182,7 @@ impl<'a> Merge<'a> {
             _ => self.new_root(
                 children
                     .into_iter()
-                    .map(|(from, branch)| (from, Child::TreeBranch(branch)))
+                    .map(|(from, branch)| (from, Child::Branch(branch)))
                     .collect(),
             ),
         }
@@ -326,7 +326,7 @@ impl<'a> Merge<'a> {
         }
     }
 
-    /// Writes leaves of so many entries each, or a few fewer. Returns their lower separators and offsets.
+    /// Writes leaves of `per_leaf` entries each, or a few fewer. Returns their lower separators and offsets.
     fn write_leaves(&mut self, entries: &[NewEntry], per_leaf: usize) -> Result<NewLeaves> {
         let medium = self.medium();
         let leaves = entries.len().div_ceil(per_leaf);
@@ -389,7 +389,7 @@ impl<'a> Merge<'a> {
                     }
                 }
                 Children::Branches(branches) if of_child.is_empty() => {
-                    children.push((lower(child), Child::TreeBranch(Arc::clone(&branches[child]))));
+                    children.push((lower(child), Child::Branch(Arc::clone(&branches[child]))));
                 }
                 Children::Branches(branches) => {
                     let of_child: Vec<LeafEdit> = of_child.into_iter().map(LeafEdit::share).collect();
@@ -397,7 +397,7 @@ impl<'a> Merge<'a> {
                         self.edit_branch(&branches[child], &expected.child(branch, child), &of_child)?;
                     children.extend(
                         new.into_iter()
-                            .map(|(from, branch)| (from, Child::TreeBranch(branch))),
+                            .map(|(from, branch)| (from, Child::Branch(branch))),
                     );
                 }
             }
@@ -414,11 +414,11 @@ impl<'a> Merge<'a> {
         loop {
             let level = match &children[0].1 {
                 Child::Leaf(_) => 0,
-                Child::TreeBranch(branch) if children.len() == 1 => {
+                Child::Branch(branch) if children.len() == 1 => {
                     let root = Some(Arc::clone(branch));
                     return Ok(MergedTree::Changed(Tree::new(self.store, root)));
                 }
-                Child::TreeBranch(branch) => {
+                Child::Branch(branch) => {
                     // It was written just now, and is in DRAM.
                     let branch = branch.get(&self.source(), &ExpectedBranch::root(None))?;
                     branch.level() + 1
@@ -427,7 +427,7 @@ impl<'a> Merge<'a> {
             let branches = self.write_branches(children, level)?;
             children = branches
                 .into_iter()
-                .map(|(from, branch)| (from, Child::TreeBranch(branch)))
+                .map(|(from, branch)| (from, Child::Branch(branch)))
                 .collect();
         }
     }
@@ -444,7 +444,7 @@ impl<'a> Merge<'a> {
                 Child::Leaf(_) => {
                     Children::Leaves(of_branch.iter().filter_map(|(_, child)| child.leaf()).collect())
                 }
-                Child::TreeBranch(_) => {
+                Child::Branch(_) => {
                     Children::Branches(of_branch.iter().filter_map(|(_, child)| child.branch()).collect())
                 }
             };
@@ -522,21 +522,21 @@ type Result<T, E = MergeError> = std::result::Result<T, E>;
 #[derive(Clone)]
 enum Child {
     Leaf(u64),
-    TreeBranch(Arc<BranchRef>),
+    Branch(Arc<BranchRef>),
 }
 
 impl Child {
     fn leaf(&self) -> Option<u64> {
         match self {
             Self::Leaf(page) => Some(*page),
-            Self::TreeBranch(_) => None,
+            Self::Branch(_) => None,
         }
     }
 
     fn branch(&self) -> Option<Arc<BranchRef>> {
         match self {
             Self::Leaf(_) => None,
-            Self::TreeBranch(branch) => Some(Arc::clone(branch)),
+            Self::Branch(branch) => Some(Arc::clone(branch)),
         }
     }
 }

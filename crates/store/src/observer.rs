@@ -2,17 +2,17 @@
 //! [`Stores::open_reader`](crate::Stores::open_reader).
 //!
 //! A reader has trees of its own: those of a checkpoint, and the log after it in memtables. The writer
-//! changes leaves in place meanwhile, so that an entry may lead to a version that is too new; the versions
-//! before it lead to the one of the commit that the reader has pinned. See [`crate::readers`] for what the
+//! changes leaves in place meanwhile, so that an entry may point to a version that is too new; version links
+//! lead from there to the one of the commit that the reader has pinned. See [`crate::readers`] for what the
 //! writer does.
 //!
-//! A batch that was decided and is not in the log is committed all the same. Its writer is about to store it,
-//! for which a reader waits a moment. If the writer was killed, a reader that can ends the commit in its
-//! place, by opening the stores for writing, and another one [annexes](crate::annexed) the batch.
+//! A decided batch counts as committed even if it is not yet in the log. A reader waits up to `BATCH_TIMEOUT`
+//! for the writer to append it. If the writer was killed, a reader with write access completes the commit by
+//! opening the stores for writing, and another one [annexes](crate::annexed) the batch.
 //!
 //! Invariants: nothing is stored. What is read counts only if the epoch afterwards is the one in which the
-//! trees were read. If only the space changed, the trees are read again, and the pinned commit stays. If
-//! another writer has opened the stores, what was pinned is gone.
+//! trees were read. If only space was reused, the reader reloads the trees and keeps its pinned commit. If
+//! another writer has opened the stores, the pins are void.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,12 +34,12 @@ use crate::state::{Opening, StoresState};
 
 /// Time that a reader waits for the batch of a transaction that was committed with tables. Tests explore many
 /// crashes after which it does not come.
-const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 2 } else { 200 });
-/// Time between two looks.
-const PAUSE: Duration = Duration::from_millis(1);
-/// Times that something is read before a reader gives up because its writer uses space again. The writer does
-/// so once for an eighth of its log, or 16 MiB.
-const ATTEMPTS: u32 = 32;
+const BATCH_TIMEOUT: Duration = Duration::from_millis(if cfg!(test) { 2 } else { 200 });
+/// Interval at which the reader polls for that batch.
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// Attempts of a read before it fails with `Overtaken`, because the writer reused the space meanwhile; the
+/// writer does so once per eighth of its log, or 16 MiB.
+const MAX_READ_ATTEMPTS: u32 = 32;
 
 /// Times that stores are read again because a newer checkpoint was made meanwhile. A writer that makes them
 /// as fast as a reader reads leaves it with counters that may count replaced keys twice.
@@ -54,23 +54,24 @@ pub(crate) struct Observer {
     reloading: Mutex<()>,
     /// A pin for the visible commit, and for each that a snapshot sees.
     pins: Mutex<BTreeMap<u64, SlabPin>>,
-    /// Commits before this one were seen of an earlier writer.
+    /// The commit that was visible when this reader first saw the present writer. Earlier pins are those of
+    /// an earlier writer, and void.
     oldest: AtomicU64,
     /// The batch that is annexed to the medium.
     annexed: Option<AnnexedBatch>,
-    /// True while memtables lead to its records.
+    /// True while the memtables point into the annexed batch.
     shows_annexed: AtomicBool,
-    /// True if the trees are newer than the visible commit, of which the counters and the place in the log
-    /// are.
+    /// True if the trees are newer than the visible commit; counters and log position still belong to that
+    /// commit.
     is_ahead: AtomicBool,
 }
 
 /// A reader's treatment of a decided batch that the log lacks.
 #[derive(Debug, Clone, Copy)]
 enum Undecided {
-    /// It reads as of an earlier commit.
+    /// The reader stays on an earlier commit.
     Ignore,
-    /// It sees the batch. It does not wait for the writer if it has annexed this one.
+    /// The reader applies the batch, without waiting for the writer if it has annexed this very batch.
     See(Option<AnnexedBatch>),
 }
 
@@ -92,7 +93,7 @@ pub(crate) fn open(pool: &Pool, options: &StoresOptions) -> Result<Arc<StoresSta
     } = load(pool, options, Opening::new(), Undecided::See(None))?;
     let commit = state.visible.load(Ordering::Acquire);
     let pin = slab.pin(pin_of(commit))?;
-    // Only now, so that the writer sees one of the pins at any time.
+    // Release the earlier pin only now: the writer must see one of the two at any time.
     drop(opening);
     state.observer = Some(Observer {
         words: EpochWords::for_slab(&slab),
@@ -122,7 +123,8 @@ fn load(pool: &Pool, options: &StoresOptions, opening: Opening, undecided: Undec
     let started = Instant::now();
     let (mut overtaken, mut outdated, mut has_waited) = (0, 0, false);
     loop {
-        // Before the log, which has the batch of any generation published so far, or is about to.
+        // Read before the log: the log contains, or will shortly contain, the batch of every generation
+        // published so far.
         let decided = match undecided {
             Undecided::Ignore => None,
             Undecided::See(_) => DecidedObject::newest(pool)?,
@@ -134,7 +136,7 @@ fn load(pool: &Pool, options: &StoresOptions, opening: Opening, undecided: Undec
         let state = recover::observe(slab, options.clone(), opening);
         if words.load() != epoch {
             overtaken += 1;
-            if overtaken == ATTEMPTS {
+            if overtaken == MAX_READ_ATTEMPTS {
                 return Err(overtaken_in(pool));
             }
             continue;
@@ -153,10 +155,10 @@ fn load(pool: &Pool, options: &StoresOptions, opening: Opening, undecided: Undec
         {
             let is_known = known.is_some_and(|known| known.commit == pending.commit());
             // What can be ended here is, however long it took to read.
-            if !is_known && (!has_waited || started.elapsed() < PATIENCE) {
+            if !is_known && (!has_waited || started.elapsed() < BATCH_TIMEOUT) {
                 has_waited = true;
                 if !end_commit(pool, options) {
-                    thread::sleep(PAUSE);
+                    thread::sleep(POLL_INTERVAL);
                 }
                 continue;
             }
@@ -189,7 +191,7 @@ fn end_commit(pool: &Pool, options: &StoresOptions) -> bool {
 fn overtaken_in(pool: &Pool) -> StoreError {
     StoreError::Overtaken {
         path: pool.path().to_path_buf(),
-        attempts: ATTEMPTS,
+        attempts: MAX_READ_ATTEMPTS,
     }
 }
 
@@ -204,13 +206,13 @@ impl Observer {
 }
 
 impl StoresState {
-    /// Returns what `read` returns, which reads as of a commit. It is called again if a writer has used space
-    /// again meanwhile, a limited number of times.
+    /// Runs `read`, which reads as of a commit, and repeats it up to [`MAX_READ_ATTEMPTS`] times if the
+    /// writer reused space meanwhile.
     pub(crate) fn reading<T>(&self, commit: u64, mut read: impl FnMut() -> Result<T>) -> Result<T> {
         let Some(observer) = &self.observer else {
             return read();
         };
-        for _ in 0..ATTEMPTS {
+        for _ in 0..MAX_READ_ATTEMPTS {
             let epoch = observer.epoch();
             let len = self.medium().len();
             let found = read();
@@ -231,7 +233,7 @@ impl StoresState {
         Err(overtaken_in(self.slab.pool()))
     }
 
-    /// Returns true if a writer has used space again since the trees of this reader were read.
+    /// Returns true if a writer has reused space since the trees of this reader were read.
     pub(crate) fn has_moved_on(&self) -> bool {
         let observer = self.observer.as_ref();
         observer.is_some_and(|observer| observer.words.load() != observer.epoch())
@@ -304,8 +306,8 @@ impl StoresState {
         Ok(())
     }
 
-    /// Lets a reader see what the log has after what it has seen, unless that takes another checkpoint or a
-    /// batch that the log lacks. Returns false in that case. O(new commits).
+    /// Advances the reader to the end of the log. Returns false if that needs a newer checkpoint or a batch
+    /// that is not in the log. O(new commits).
     pub(crate) fn follow(&self, observer: &Observer) -> Result<bool> {
         let is_set = |flag: &AtomicBool| flag.load(Ordering::Acquire);
         if observer.words.load() != observer.epoch()
@@ -317,18 +319,18 @@ impl StoresState {
         // Before the log, as in `load`.
         let decided = DecidedObject::newest(self.slab.pool())?;
         self.medium().refresh()?;
-        let Some(news) = self.log_news()? else {
+        let Some(unread) = self.unread_log()? else {
             return Ok(false);
         };
         let is_missing =
-            decided.is_some_and(|decided| news.commit < decided.commit() && self.lacks(&decided));
+            decided.is_some_and(|decided| unread.commit < decided.commit() && self.lacks(&decided));
         if is_missing || observer.words.load() != observer.epoch() {
             return Ok(false);
         }
-        let commit = news.commit;
+        let commit = unread.commit;
         let pin = self.slab.pin(pin_of(commit))?;
-        // Damage may be what a writer has put in the place of what was read.
-        if self.follow_log(news).is_err() || observer.words.load() != observer.epoch() {
+        // What looks like damage may be new contents of space that the writer has reused meanwhile.
+        if self.follow_log(unread).is_err() || observer.words.load() != observer.epoch() {
             return Ok(false);
         }
         let snapshots = self.snapshots();
@@ -352,8 +354,8 @@ impl StoresState {
             }
             still.is_some()
         });
-        // Trees are read with the segments and the commit of their checkpoint, so nobody may read any of them
-        // meanwhile.
+        // Trees are read with the segments and the commit of their checkpoint, so all are locked until these
+        // are replaced, too.
         let mut trees: Vec<_> = kept.iter().map(|(store, newer)| (store.write(), newer)).collect();
         for (trees, newer) in &mut trees {
             **trees = std::mem::take(&mut *newer.write());

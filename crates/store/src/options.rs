@@ -19,7 +19,7 @@ pub struct StoresOptions {
     /// Number of records after the last checkpoint from which on the next one is made. After a crash they
     /// are read from the log: up to three times as many if they come fast. By default 16,384.
     pub pending_records: usize,
-    /// Bytes of log after the last checkpoint from which on the next one is made: at most so many, and
+    /// Bytes of log after the last checkpoint from which on the next one is made: at most this many, and
     /// fewer while the stores are small, a 32nd of their records but at least 1 MiB. By default 16 MiB.
     pub pending_bytes: u64,
     /// Share of the log, in percent, that may be bytes of superseded records before segments are emptied. By

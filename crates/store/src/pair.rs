@@ -56,7 +56,7 @@ impl DoubleEndedIterator for PairScan {
 /// Converts a time from its form in a record.
 pub(crate) fn from_millis(millis: u64) -> SystemTime {
     let since = Duration::from_millis(millis);
-    // A time that the system cannot express is later than any it will see.
+    // Saturate: a time beyond the range of `SystemTime` is never reached.
     UNIX_EPOCH
         .checked_add(since)
         .unwrap_or(UNIX_EPOCH + Duration::from_millis(i64::MAX as u64))

@@ -52,6 +52,7 @@ impl StoresState {
                 self.poison(&self.damaged(damage));
             }
         }
+        // Last: a reader that sees the commit finds all of its records in the trees.
         self.visible.store(committer.commit, Ordering::Release);
     }
 

@@ -24,7 +24,7 @@ use crate::layout::{
     ALIGN, CHECKPOINT_COPY, Checkpoint, FRAME_HEAD, FrameHead, MAGIC, MAX_NUMBER, OBJECT, OWNER, SEGMENT,
     VERSION,
 };
-use crate::log::{FoundFrame, LogPosition, LogReader, LogStep, LogWriter};
+use crate::log::{LogFrame, LogPosition, LogReader, LogStep, LogWriter};
 use crate::options::StoresOptions;
 use crate::page_source::is_segment;
 use crate::readers::EpochWords;
@@ -312,7 +312,7 @@ fn with_tail(
 /// The log after a checkpoint.
 struct Tail {
     /// The frames of each batch.
-    batches: Vec<Vec<FoundFrame>>,
+    batches: Vec<Vec<LogFrame>>,
     /// Segments that the checkpoint does not name.
     segments: Vec<u64>,
     /// The position after the last whole batch.

@@ -1,7 +1,8 @@
-//! Moving of pages out of segments that a checkpoint leaves, so that their space can be given back.
+//! Relocates pages out of the segments that a checkpoint vacates, so that their space can be returned to the
+//! pool.
 //!
-//! A moved page is a copy at another place, and the branches above it are new: those of the checkpoint before
-//! stay as they are until the new one is durable. A leaf that is damaged stays where it is.
+//! Branches are copied on write: the previous checkpoint's pages stay intact until the new checkpoint is
+//! durable. A damaged leaf stays where it is.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,12 +20,12 @@ fn is_in(segments: &BTreeSet<u64>, page: u64) -> bool {
 }
 
 impl Merge<'_> {
-    /// Moves the pages of a tree out of these segments. Returns the tree that leads to them, which is valid
-    /// with the next checkpoint. O(branches).
-    pub(crate) fn leave(&mut self, tree: &Tree, leaving: &BTreeSet<u64>) -> Result<Tree, MergeError> {
+    /// Copies the tree's pages that lie in `vacated` to other segments and returns the new tree. It becomes
+    /// valid with the next checkpoint. O(branches).
+    pub(crate) fn vacate(&mut self, tree: &Tree, vacated: &BTreeSet<u64>) -> Result<Tree, MergeError> {
         self.store = tree.store;
         let root = match &tree.root {
-            Some(root) => self.leave_branch(root, &tree.expected_root(), leaving)?,
+            Some(root) => self.vacate_branch(root, &tree.expected_root(), vacated)?,
             None => return Ok(tree.clone()),
         };
         Ok(match &tree.root {
@@ -33,11 +34,11 @@ impl Merge<'_> {
         })
     }
 
-    fn leave_branch(
+    fn vacate_branch(
         &mut self,
         at: &Arc<BranchRef>,
         expected: &ExpectedBranch<'_>,
-        leaving: &BTreeSet<u64>,
+        vacated: &BTreeSet<u64>,
     ) -> Result<Arc<BranchRef>, MergeError> {
         let medium = self.medium();
         let branch = at.get(&self.source(), expected)?;
@@ -45,7 +46,7 @@ impl Merge<'_> {
             Children::Leaves(leaves) => {
                 let mut pages = Vec::with_capacity(leaves.len());
                 for leaf in leaves {
-                    pages.push(if is_in(leaving, *leaf) {
+                    pages.push(if is_in(vacated, *leaf) {
                         self.copy_leaf(*leaf)?
                     } else {
                         *leaf
@@ -57,7 +58,7 @@ impl Merge<'_> {
             Children::Branches(branches) => {
                 let mut moved = Vec::with_capacity(branches.len());
                 for (child, below) in branches.iter().enumerate() {
-                    moved.push(self.leave_branch(below, &expected.child(branch, child), leaving)?);
+                    moved.push(self.vacate_branch(below, &expected.child(branch, child), vacated)?);
                 }
                 let has_changed = moved
                     .iter()
@@ -66,7 +67,7 @@ impl Merge<'_> {
                 (Children::Branches(moved), has_changed)
             }
         };
-        if !has_changed && !is_in(leaving, at.page) {
+        if !has_changed && !is_in(vacated, at.page) {
             return Ok(Arc::clone(at));
         }
         let separators = branch.separators();

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::committer::Deletion;
 use crate::fault::{StoreFault, injected};
-use crate::log::FoundFrame;
+use crate::log::LogFrame;
 use crate::memtable::MemEntry;
 use crate::record::RecordRef;
 use crate::settle::UnsettledKey;
@@ -35,7 +35,7 @@ type Replayed = HashMap<(u32, Vec<u8>), ReplayedKey>;
 
 impl StoresState {
     /// Puts the records of the log after the checkpoint into the memtables.
-    pub(crate) fn replay(&self, batches: &[Vec<FoundFrame>]) -> Result<(), Damage> {
+    pub(crate) fn replay(&self, batches: &[Vec<LogFrame>]) -> Result<(), Damage> {
         let mut committer = self.committer();
         let records: usize = batches.iter().flatten().map(|frame| frame.records.len()).sum();
         let mut replayed = Replayed::with_capacity(records);

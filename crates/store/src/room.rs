@@ -101,7 +101,7 @@ impl StoresState {
             BatchOp::Put { key, value, .. } => key.len() + value.len() + RECORD_BYTES,
             BatchOp::Merge { key, operand, .. } => key.len() + operand.len() + RECORD_BYTES,
             BatchOp::Delete { key, .. } => key.len() + RECORD_BYTES,
-            BatchOp::DeleteRange { store, range } => match self.few_keys_in(store, range) {
+            BatchOp::DeleteRange { store, range } => match self.keys_if_few(store, range) {
                 Ok(Some(keys)) => keys.iter().map(|key| key.len() + RECORD_BYTES).sum(),
                 // One record with both bounds, of which nothing depends on how many keys there are.
                 Ok(None) | Err(_) => 2 * MAX_KEY + RECORD_BYTES,
@@ -135,7 +135,7 @@ impl StoresState {
         let records = committer.pending_records as u64 + SEGMENT / RECORD_BYTES as u64;
         let new = records.div_ceil(LEAF_RECORDS) * LEAF;
         let split = (records * SPLIT_BYTES).min(self.segments().with_pages() * SEGMENT);
-        // It carries on, at the end of the log, what is left of deleted ranges.
+        // It appends the remaining deleted ranges to the end of the log.
         let for_ranges = u64::from(self.has_deleted_ranges());
         let for_current = committer.merging.as_ref().map_or(0, |room| {
             let taken = self.segments().with_pages().saturating_sub(room.with_pages);
@@ -289,7 +289,7 @@ impl StoresState {
         }
     }
 
-    /// Lets the slab grow until so many segments are free. Beside another writer of the pool, values may
+    /// Lets the slab grow until `wanted` segments are free. Beside another writer of the pool, values may
     /// first take segments that are kept for others, which is no reason to wait.
     fn grow_to(&self, wanted: u64, claim: SegmentClaim) -> Result<(), PoolError> {
         let mut before = None;

@@ -1,9 +1,9 @@
 //! Scans of ranges of keys, in steps.
 //!
 //! A step holds the trees of the store, and merges the entries of one leaf with those of the memtables in its
-//! range until there are enough: what it costs does not depend on the size of a memtable. What it finds is
-//! the state of one moment; a scan of several steps sees the state of one commit because each step walks to
-//! the versions of that commit.
+//! range until the step is full: what it costs does not depend on the size of a memtable. One step reads a
+//! consistent state. A scan of several steps stays on one commit because each step follows version links to
+//! that commit.
 
 use std::collections::VecDeque;
 use std::ops::{Bound, ControlFlow, Range};
@@ -46,7 +46,7 @@ impl StepSize {
     }
 }
 
-/// Memory that a scan uses again in each step.
+/// Buffers that a scan reuses from step to step.
 #[derive(Debug, Default)]
 pub(crate) struct StepSpace {
     /// Keys and values that were found.
@@ -60,7 +60,7 @@ pub(crate) struct StepSpace {
 /// The newest record of a key, whose key is in a memtable or in the arena of the step.
 pub(crate) enum NewestRecord<'a> {
     OfTable(&'a [u8], RecordRef),
-    /// With its contents, which were loaded for the key.
+    /// From a leaf, with the record contents that were loaded to compare the key.
     OfLeaf(RecordRef, RecordSpan),
 }
 
@@ -75,7 +75,7 @@ pub(crate) enum StepEnd {
 }
 
 impl StepEnd {
-    /// Returns the place up to which the step has read a range.
+    /// Returns the position up to which the step has read `range`.
     pub(crate) fn place(&self, range: &KeyRange, direction: Direction) -> KeyCut {
         match self {
             Self::After(key) => KeyCut::past(key, direction),
@@ -84,7 +84,7 @@ impl StepEnd {
         }
     }
 
-    /// Returns the range without what the step has read; `None` if nothing can be left.
+    /// Returns the unread rest of the range; `None` if it is empty.
     pub(crate) fn rest(self, range: KeyRange, direction: Direction) -> Option<KeyRange> {
         let bound = match (self, direction) {
             (Self::Range, _) => return None,
@@ -236,14 +236,17 @@ impl StoresState {
         Ok(())
     }
 
-    /// Returns the keys in a range that are not deleted. `None` if there are more than are deleted at once.
-    pub(crate) fn few_keys_in(&self, store: &StoreState, range: &KeyRange) -> Result<Option<Vec<Vec<u8>>>> {
+    /// Returns the live keys in a range; `None` if it has more than [`deleted_at_once`] keys, with the
+    /// deleted ones that are still in the trees.
+    ///
+    /// [`deleted_at_once`]: crate::StoresOptions::deleted_at_once
+    pub(crate) fn keys_if_few(&self, store: &StoreState, range: &KeyRange) -> Result<Option<Vec<Vec<u8>>>> {
         let (mut keys, mut space) = (Vec::new(), StepSpace::default());
-        let most = self.options.deleted_at_once;
+        let max = self.options.deleted_at_once;
         let (mut rest, mut seen) = (Some(range.clone()), 0);
         while let Some(range) = rest {
             let forward = Direction::Forward;
-            let size = StepSize(most + 1);
+            let size = StepSize(max + 1);
             let end = store
                 .read()
                 .step(self, &range, forward, size, &mut space, |arena, newest| {
@@ -258,7 +261,7 @@ impl StoresState {
                     Ok(ControlFlow::Continue(()))
                 });
             rest = end.map_err(|damage| self.damaged(damage))?.rest(range, forward);
-            if seen > most {
+            if seen > max {
                 return Ok(None);
             }
         }

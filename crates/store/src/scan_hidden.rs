@@ -1,5 +1,5 @@
-//! Steps of scans over [deleted ranges](crate::deleted_ranges): they seek behind what a range hides instead
-//! of reading it.
+//! Steps of scans over [deleted ranges](crate::deleted_ranges): they skip the keys that a range hides
+//! instead of reading them.
 
 use std::ops::ControlFlow;
 

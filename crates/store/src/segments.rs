@@ -115,7 +115,7 @@ pub(crate) struct SegmentUse {
 }
 
 impl SegmentUse {
-    /// Returns true if a segment can be used so much.
+    /// Returns true if a segment of its kind can have this much in use.
     pub(crate) fn is_plausible(&self) -> bool {
         match self.kind {
             SegmentKind::Log => self.used <= SEGMENT,

@@ -211,8 +211,8 @@ impl StoreTransaction {
     /// this one depends on: also what it has only read, as the other one may rest on that.
     ///
     /// `decide` puts the batch into the transaction of the pool, and commits that. Both are committed if it
-    /// succeeds, and none if it fails. It must not use the stores. Until it returns, no other commit to the
-    /// stores goes on.
+    /// succeeds, and neither if it fails. It must not use the stores. Until it returns, no other commit to
+    /// the stores goes on.
     ///
     /// # Errors
     /// That of `decide`, and those of [`commit`](Self::commit). [`StoreError::Poisoned`] and

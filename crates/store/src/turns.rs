@@ -45,6 +45,7 @@ impl KeeperTurns {
     }
 
     fn is_awaited(&self) -> bool {
+        // A commit that is not seen here waits for one pause more.
         self.waiting.load(Ordering::Relaxed) > 0
     }
 

@@ -60,7 +60,7 @@ fn child_amid_checkpoints() {
     });
 }
 
-/// Kills a child after each of so many steps, and compares what it has left.
+/// Kills a child after each of these numbers of steps, and compares what it has left.
 fn kill(child: &str, most: u64, steps: &[u64]) {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("pool");

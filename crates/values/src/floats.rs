@@ -27,7 +27,7 @@ pub fn nearest_narrow_float(value: i128, scale: i8) -> f32 {
         .unwrap_or(f32::NAN)
 }
 
-/// Floats nearest to decimals, of 32 or of 64 bits; `None` for another type.
+/// Converts decimals to the nearest 32-bit or 64-bit floats; `None` if `to` is another type.
 pub fn decimals_to_floats(decimals: &Decimal128Array, to: &DataType) -> Option<ArrayRef> {
     let scale = decimals.scale();
     let values = decimals.iter();

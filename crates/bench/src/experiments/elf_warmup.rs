@@ -60,7 +60,7 @@ const QUESTIONS: [(QueryType, usize); 3] = [
     (QueryType::Partial(2.0), 2000),
 ];
 
-/// One system's throughput where so many queries had been run.
+/// One system's throughput by the number of queries that had been run.
 type Curve = Vec<(f64, f64)>;
 
 pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), BenchError> {

@@ -75,7 +75,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
                     drop_from_cache(&pool)?;
                 }
                 let restart = measure_in_process(&settings.reopen, &pool, QUERY, medium.as_ref())?;
-                agree(&mut answer, &restart)?;
+                ensure_same(&mut answer, &restart)?;
                 open.push(restart.open_ms);
                 first.push(restart.first_query_ms);
                 both.push(restart.open_ms + restart.first_query_ms);
@@ -109,7 +109,7 @@ fn record(
 }
 
 /// Fails unless the restart gives the answer of the first one, which is kept in `answer`.
-fn agree(answer: &mut Option<Vec<String>>, restart: &Reopened) -> Result<(), BenchError> {
+fn ensure_same(answer: &mut Option<Vec<String>>, restart: &Reopened) -> Result<(), BenchError> {
     let expected = answer.get_or_insert_with(|| restart.answer.clone());
     if *expected == restart.answer {
         return Ok(());

@@ -92,7 +92,7 @@ pub(super) fn run(settings: &Settings, report: &mut Reporter<'_>) -> Result<(), 
                 let (runtime, expected) = (&runtime, &expected);
                 let run: Run<'_> = Box::new(move || {
                     let (time, found) = ask(runtime, database, query)?;
-                    agree(query, expected, &found)?;
+                    ensure_same(query, expected, &found)?;
                     Ok(time)
                 });
                 run
@@ -129,7 +129,7 @@ fn ask(runtime: &Runtime, database: &Database, query: &str) -> Result<(f64, Vec<
     Ok((milliseconds(started), answer::lines(&found)?))
 }
 
-fn agree(query: &str, expected: &[String], found: &[String]) -> Result<(), BenchError> {
+fn ensure_same(query: &str, expected: &[String], found: &[String]) -> Result<(), BenchError> {
     if expected == found {
         return Ok(());
     }

@@ -7,8 +7,9 @@ use serde_json::Value;
 
 use crate::home::{Home, PROGRAM};
 
-/// The table is at least so many times as large as the budget, and the peak at most so many times.
+/// Least size of the table, in budgets.
 const TABLE: f64 = 4.0;
+/// Greatest peak, in budgets.
 const PEAK: f64 = 1.15;
 
 #[test]

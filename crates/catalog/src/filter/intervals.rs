@@ -15,7 +15,7 @@ impl Intervals {
         Self::default()
     }
 
-    /// Returns the codes `lo..=hi`; none if `lo > hi`.
+    /// Returns the codes `lo..=hi`; empty if `lo > hi`.
     pub(super) fn range(lo: u64, hi: u64) -> Self {
         if lo > hi {
             Self::empty()

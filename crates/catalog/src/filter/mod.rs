@@ -58,8 +58,8 @@ impl ColumnCondition {
         self.translate_in(&CodeDomain::new(field, space))
     }
 
-    /// As [`translate`](Self::translate), for the column's own codes: if there is a dictionary, its strings
-    /// may be compared one by one.
+    /// Translates like [`translate`](Self::translate), for the column's own codes: if there is a dictionary,
+    /// its strings may be compared one by one.
     pub fn translate_own(&self, field: &Field, space: &CodeSpace) -> Option<CodePredicate> {
         self.translate_in(&CodeDomain::new(field, space).with_every_string())
     }

@@ -67,7 +67,7 @@ pub(super) fn read(expr: &Expr, column: &DataType) -> Option<StringPredicate> {
     is_exact.then_some(truth.values)
 }
 
-/// As [`read`], for conditions that are NULL for NULL.
+/// Translates like [`read`], for conditions that are NULL for NULL.
 pub(super) fn read_strict(expr: &Expr, column: &DataType) -> Option<StringPredicate> {
     let truth = string_truth(expr, column)?;
     (truth.of_null.is_none() && !truth.values.matches(None)).then_some(truth.values)

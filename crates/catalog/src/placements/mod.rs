@@ -10,7 +10,7 @@
 //!
 //! `ALTER INDEX` places an index at once; otherwise the first query that uses it does, after opening, after a
 //! publish, and in other processes. Statements of an open transaction use the copies there are. An index gets
-//! what is left of the budget when it is placed, and tries again when more than twice as much is free.
+//! the rest of the budget when it is placed, and tries again when more than twice as much is free.
 
 mod trees;
 

@@ -17,7 +17,7 @@ const SAMPLE_LIFETIME: Duration = Duration::from_millis(100);
 /// Size in bytes below which something counts as being in memory: to read it costs little.
 const ASSUMED_RESIDENT_BYTES: u64 = 256 << 10;
 
-/// A sample, and the moment at which it was taken; none if it stays as it is.
+/// A sample, and the moment at which it was taken; `None` if it stays as it is.
 type Kept<T> = (Option<Instant>, T);
 
 /// How much of a table and of its indexes is in memory. Shared by versions with the same segments.

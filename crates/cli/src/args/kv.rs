@@ -183,7 +183,7 @@ pub(crate) struct ScanArgs {
     /// From the greatest key down
     #[arg(long)]
     pub(crate) reverse: bool,
-    /// At most so many entries
+    /// At most N entries
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u64>,
     /// Form of the answer

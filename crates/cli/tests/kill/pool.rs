@@ -14,7 +14,7 @@ use crate::model::{Table, Tables};
 
 /// Bytes of a pool beside its objects: superblocks, two generations of the directory, and what rounding adds.
 const OVERHEAD: u64 = 1 << 20;
-/// The file may be so many times as long as the most it ever held: a change writes anew before it frees.
+/// Greatest length of the file, in multiples of the most it ever held: a change writes anew before it frees.
 const GROWTH: u64 = 4;
 
 /// The most that the pool held after any round.

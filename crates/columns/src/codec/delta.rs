@@ -31,7 +31,7 @@ impl DeltaCodec<'_> {
     }
 }
 
-/// Sums up differences to offsets. Four parts of a block are summed side by side, since each sum depends on
+/// Adds up differences to offsets. Four parts of a block are summed side by side, since each sum depends on
 /// the one before.
 fn prefix_sums<L: Lane, S: Lane>(first: L, smallest: L, deltas: &[S; BLOCK], out: &mut [L; BLOCK]) {
     const PART_LEN: usize = BLOCK / 4;

@@ -105,7 +105,7 @@ impl<'a> Codec<'a> for DictionaryCodec<'a> {
         with_lane!(self.positions.width(), P => {
             let mut positions = [P::default(); BLOCK];
             self.positions.unpack_block(block, &mut positions);
-            // Damaged positions lie behind the dictionary.
+            // Damaged positions may lie past the end of the dictionary.
             for (out, position) in out.iter_mut().zip(positions) {
                 *out = values[(position.widen() as usize).min(values.len() - 1)];
             }

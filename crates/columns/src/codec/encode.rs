@@ -29,7 +29,8 @@ impl Encoded {
     }
 }
 
-/// Encodes one chunk, each key in as many bits: quickly, for what is soon encoded anew, and for constants.
+/// Encodes one chunk, each key in the same number of bits: quickly, for what is soon encoded anew, and for
+/// constants.
 /// `nulls` are the rows (sorted) that are NULL; their keys are ignored. All keys are overwritten.
 ///
 /// # Panics
@@ -54,7 +55,7 @@ pub(crate) fn encode_keys(keys: &mut [u64], nulls: &[u32]) -> Encoded {
     Encoded::new(entry, chosen.words)
 }
 
-/// Encodes one chunk as plain values in lanes of at least so many bits. All keys are overwritten.
+/// Encodes one chunk as plain values in lanes of at least `bits` bits. All keys are overwritten.
 ///
 /// # Panics
 /// If there is no row; if `bits` are those of no lane.

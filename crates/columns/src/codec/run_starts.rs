@@ -68,7 +68,7 @@ mod tests {
             }
             let starts = starts_of(&lengths);
             assert!(lengths_of(&starts).eq(lengths.iter().copied()), "seed {seed}");
-            // Others that lie behind the block: damage.
+            // Others that lie past the block: damage.
             lengths.extend([1, 2, 3]);
             assert_eq!(starts_of(&lengths), starts);
             let kept: BlockMask = std::array::from_fn(|_| rng.next_u64() & rng.next_u64());

@@ -125,7 +125,7 @@ pub(crate) struct ChunkEntry {
     pub encoding: u8,
     /// Bits per packed value.
     pub width: u8,
-    /// Distinct values of the chunk, NULL not counted, about: 0 = unknown, 65535 = so many or more.
+    /// Distinct values of the chunk, NULL not counted, about: 0 = unknown, 65535 = this many or more.
     pub distinct: u16,
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn to_bits(keep: &[u8; BLOCK]) -> [u64; BLOCK / 64] {
 #[inline(always)]
 fn bits_from(runs: &[u64; BLOCK / 64], from: usize) -> u64 {
     let low = runs.get(from / 64).map_or(0, |word| word >> (from % 64));
-    // By 64 less what was taken; a shift by all of 64 is one by none of them.
+    // Two shifts, because `from % 64` may be 0, and a shift by 64 would overflow.
     let high = runs
         .get(from / 64 + 1)
         .map_or(0, |word| word << (63 - from % 64) << 1);
@@ -85,7 +85,7 @@ fn spread_body(
         let changes = deposit(bits ^ (bits << 1 | last), marks);
         *rows = prefix_xor(changes) ^ 0_u64.wrapping_sub(last);
         run += marks.count_ones() as usize;
-        // The highest bit of `rows`, which is not waited for.
+        // The highest bit of `rows`, taken from the runs: the next word need not wait for this prefix XOR.
         last = run.checked_sub(1).map_or(0, |run| bit_of(runs, run));
     }
     rows
@@ -113,7 +113,7 @@ fn spread_bmi2(marks: &[u64; BLOCK / 64], runs: &[u64; BLOCK / 64]) -> [u64; BLO
         marks,
         runs,
         |bits, mask| _pdep_u64(bits, mask),
-        // A product without carries with all ones.
+        // The carry-less product with all ones is the prefix XOR: its bit i is the XOR of bits 0 to i.
         |word| {
             let product = _mm_clmulepi64_si128::<0>(_mm_cvtsi64_si128(word as i64), _mm_set1_epi8(-1));
             _mm_cvtsi128_si64(product) as u64

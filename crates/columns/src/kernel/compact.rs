@@ -89,10 +89,10 @@ fn copy_around<L: Lane>(values: &[L; BLOCK], first: usize, mut left_out: u64, ou
         if left_out == 0 {
             return;
         }
-        let behind = first + left_out.trailing_zeros() as usize + 1;
+        let after = first + left_out.trailing_zeros() as usize + 1;
         left_out &= left_out - 1;
-        to += behind - 1 - from;
-        from = behind;
+        to += after - 1 - from;
+        from = after;
     }
 }
 

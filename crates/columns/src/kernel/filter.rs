@@ -12,7 +12,7 @@ use crate::read::bitset::Bitset;
 /// Where the values of a block are.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Values<'a, L> {
-    /// Packed in so many bits each.
+    /// Packed in this number of bits each.
     Packed(usize, &'a [L]),
     /// As they are; 1024 at most.
     Lanes(&'a [L]),

@@ -38,6 +38,7 @@ pub(super) fn lookup<L: Lane>(values: Values<'_, L>, add: u32, bits: &Bitset) ->
 fn by_rows<L: Lane>(values: Values<'_, L>, test: impl Fn(LaneRow) -> u128) -> BlockMask {
     let mut mask = [0; BLOCK / 64];
     match values {
+        // Without bits all values are 0, so one test serves all rows of lanes.
         Values::Packed(0, _) => {
             let row = test([_mm256_setzero_si256(); 4]);
             for number in 0..L::BITS {
@@ -100,6 +101,7 @@ fn load<L: Lane>(lanes: &[L]) -> LaneRow {
 #[target_feature(enable = "avx2")]
 #[inline]
 fn splat<L: Lane>(value: L) -> __m256i {
+    // A word with 1 in every lane.
     let ones = u64::MAX / L::truncate(u64::MAX).widen();
     _mm256_set1_epi64x((value.widen().wrapping_mul(ones)) as i64)
 }
@@ -224,7 +226,7 @@ impl<'a> Bits<'a> {
 pub(super) fn eight_places(places: __m256i, bits: Bits<'_>) -> u32 {
     let bit = _mm256_srl_epi32(_mm256_min_epu32(places, bits.last), bits.shift);
     let found = gather(bits.words, _mm256_srli_epi32::<5>(bit));
-    // Moves the bit of the place to the sign.
+    // Moves the bit of the place to the sign: by `31 - bit % 32`, the complement of its lowest five bits.
     let found = _mm256_sllv_epi32(found, _mm256_andnot_si256(bit, _mm256_set1_epi32(31)));
     _mm256_movemask_ps(_mm256_castsi256_ps(found)) as u32
 }

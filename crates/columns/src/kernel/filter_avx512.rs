@@ -22,6 +22,7 @@ pub(super) fn within<L: Lane>(values: Values<'_, L>, lo: L, span: L) -> BlockMas
     let (lo, span) = (splat(lo), splat(span));
     let mut mask = [0; BLOCK / 64];
     match values {
+        // Without bits all values are 0, so one test serves all rows of lanes.
         Values::Packed(0, _) => {
             let row = row_within::<L>([_mm512_setzero_si512(); 2], lo, span);
             for number in 0..L::BITS {
@@ -98,6 +99,7 @@ fn load<L: Lane>(lanes: &[L]) -> LaneRow {
 #[target_feature(enable = "avx512bw")]
 #[inline]
 fn splat<L: Lane>(value: L) -> __m512i {
+    // A word with 1 in every lane.
     let ones = u64::MAX / L::truncate(u64::MAX).widen();
     _mm512_set1_epi64((value.widen().wrapping_mul(ones)) as i64)
 }

@@ -7,8 +7,8 @@ use super::{Lane, ROW_BYTES, packed_len};
 use crate::format::BLOCK;
 use zerocopy::{FromBytes, IntoBytes};
 
-/// Unpacks the value of each row and writes it to `codes`, plus `add` (wrapping) and capped at `most`. Rows
-/// are counted from the first block of `packed`, which holds consecutive blocks.
+/// Unpacks the value of each row and writes it to `codes` after a wrapping addition of `add`, capped at
+/// `max`. Rows are counted from the first block of `packed`, which holds consecutive blocks.
 ///
 /// # Panics
 /// If `packed` is not a whole number of blocks of `width` bits, a row lies outside of them (never if `width`
@@ -17,17 +17,17 @@ pub(crate) fn unpack_rows<L: Lane, C: Lane>(
     width: usize,
     packed: &[L],
     rows: &[u16],
-    (add, most): (C, C),
+    (add, max): (C, C),
     codes: &mut [C],
 ) {
     assert!(rows.len() == codes.len(), "one value for each row");
     assert!(width <= L::BITS, "packed block of the wrong size");
     if width == 0 || rows.is_empty() {
-        codes.fill(add.min(most));
+        codes.fill(add.min(max));
         return;
     }
     let block = packed_len::<L>(width);
-    // Not `any`, which looks at one after the other.
+    // A fold instead of `any`: without an early exit the loop can be vectorised.
     let last = rows.iter().fold(0, |last, row| last.max(*row));
     assert!(
         packed.len().is_multiple_of(block) && usize::from(last) < packed.len() / block * BLOCK,
@@ -36,14 +36,14 @@ pub(crate) fn unpack_rows<L: Lane, C: Lane>(
     #[cfg(target_arch = "x86_64")]
     if L::BITS <= 32 && C::BITS == 32 && std::arch::is_x86_feature_detected!("avx2") {
         let codes = <[u32]>::mut_from_bytes(codes.as_mut_bytes()).expect("as wide");
-        let onto = (add.widen() as u32, most.widen() as u32);
+        let onto = (add.widen() as u32, max.widen() as u32);
         // SAFETY: the machine has AVX2.
         return unsafe { rows_avx2(width, packed, rows, onto, codes) };
     }
     for (code, &row) in codes.iter_mut().zip(rows) {
         let first = usize::from(row) / BLOCK * block;
         let value = unpack_row(width, &packed[first..first + block], usize::from(row) % BLOCK);
-        *code = C::truncate(value).plus(add).min(most);
+        *code = C::truncate(value).plus(add).min(max);
     }
 }
 
@@ -57,7 +57,8 @@ fn unpack_row<L: Lane>(width: usize, packed: &[L], row: usize) -> u64 {
     let bit = at * width;
     let (first, shift) = (bit / L::BITS * lanes + lane, bit % L::BITS);
     let low = word(first) >> shift;
-    // What lies in the next word; a shift by all bits of the lane is one by none of them.
+    // Bits that continue in the next word. Two shifts, because `shift` may be 0, and a shift by all 64 bits
+    // of a lane would overflow.
     let high = word(first + lanes) << (L::BITS - shift - 1) << 1;
     (low | high) & mask
 }
@@ -105,7 +106,7 @@ fn eight_rows<L: Lane>(
     width: usize,
     words: WordSlice<'_>,
     rows: &[u16; 8],
-    (add, most): (u32, u32),
+    (add, max): (u32, u32),
     codes: &mut [u32; 8],
 ) {
     use std::arch::x86_64::{
@@ -120,7 +121,8 @@ fn eight_rows<L: Lane>(
     let shr = |value, by: u32| _mm256_srl_epi32(value, _mm_cvtsi32_si128(by as i32));
     let row = _mm256_cvtepu16_epi32(load_rows(rows));
     let lane = _mm256_and_si256(row, splat(BLOCK as i32 / bits - 1));
-    // As in `row_of_lane`: the order of fastlanes turns bits 4 to 6 around, of which lanes leave some.
+    // As in `row_of_lane`: the FastLanes order reverses bits 4 to 6 of the row. Those that belong to the
+    // number of the lane drop out: all three in lanes of 8 bits, none in lanes of 64.
     let mut at = _mm256_and_si256(_mm256_srli_epi32::<7>(row), splat(7));
     if bits >= 16 {
         let half = _mm256_and_si256(_mm256_srli_epi32::<6>(row), splat(1));
@@ -138,7 +140,8 @@ fn eight_rows<L: Lane>(
         _mm256_add_epi32(block, _mm256_slli_epi32::<5>(row_of_lanes)),
         shr(lane, (32 / L::BITS).trailing_zeros()),
     );
-    // What is behind the last word is needed by no row.
+    // For a number past the last word `gather` returns the last word. No value extends there, so the mask
+    // clears what comes from it.
     let (mut low, mut high) = (
         gather(words, word),
         gather(words, _mm256_add_epi32(word, splat(WORDS))),
@@ -155,7 +158,7 @@ fn eight_rows<L: Lane>(
         _mm256_sllv_epi32(high, _mm256_sub_epi32(splat(bits), shift)),
     );
     let value = _mm256_and_si256(value, splat((u32::MAX >> (32 - width)) as i32));
-    let code = _mm256_min_epu32(_mm256_add_epi32(value, splat(add as i32)), splat(most as i32));
+    let code = _mm256_min_epu32(_mm256_add_epi32(value, splat(add as i32)), splat(max as i32));
     store_eight(codes, code);
 }
 

@@ -102,7 +102,7 @@ fn rows_avx2(mask: &BlockMask, first: u16, rows: &mut [u16]) -> usize {
             // Most often: without a branch that depends on how many.
             let mut word = *word;
             for row in &mut rows[count..count + MAX_SINGLE_ROWS] {
-                // What is behind the word's last row is written over, and may be anything.
+                // Entries past the word's last row are written over by the next word, and may be anything.
                 *row = (first + at).wrapping_add(word.trailing_zeros() as u16);
                 word &= word.wrapping_sub(1);
             }

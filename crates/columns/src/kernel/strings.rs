@@ -65,7 +65,8 @@ pub(crate) fn fsst_decode_all(
         next += 1;
         match decompressor.symbol(code) {
             Some((symbol, bytes)) => {
-                // The bytes behind the symbol are overwritten by the next one.
+                // All eight bytes are stored, whatever the length of the symbol; the next one overwrites the
+                // rest.
                 out[len..len + SYMBOL].copy_from_slice(&symbol.to_le_bytes());
                 len += bytes;
             }

@@ -194,6 +194,7 @@ impl ScanAhead {
         };
         let at = first + chunk;
         let enough = (at + self.distance.div_ceil(2)).min(*end);
+        // Read again under the lock; an old value only costs an attempt to take it.
         if self.next.load(Ordering::Relaxed) >= enough {
             return;
         }

@@ -90,7 +90,7 @@ impl Bitset {
     /// Returns 1 if the bit of a slot is set, otherwise 0, also for slots beyond the last.
     #[inline(always)]
     pub fn has(&self, place: u32) -> usize {
-        // Slots beyond the last lead to the bit behind it, which is never set. So there is no branch.
+        // Slots beyond the last lead to the bit after it, which is never set. So there is no branch.
         let place = (place.min(self.places) >> self.shift) as usize;
         (self.words[place / 64] >> (place % 64)) as usize & 1
     }

@@ -27,7 +27,7 @@ impl ByteRange {
 
     /// Returns the range of the strings that start with a prefix.
     pub(crate) fn of_prefix(prefix: &[u8]) -> Self {
-        // The smallest string behind them all: the prefix up to the last byte that can be increased.
+        // The smallest string after them all: the prefix up to the last byte that can be increased.
         let end = prefix.iter().rposition(|byte| *byte < u8::MAX).map(|last| {
             let mut end = prefix[..=last].to_vec();
             end[last] += 1;

@@ -108,7 +108,7 @@ impl<'a> CodeFilter<'a> {
             Some(kept) => kept,
             None => {
                 self.reader.read(number, block, &mut self.places)?;
-                // NULL was read as the slot behind the last one, whose bit is never set.
+                // NULL was read as the slot after the last one, whose bit is never set.
                 kernel::lookup(Values::Lanes(&self.places[..]), 0, self.bits)
             }
         };

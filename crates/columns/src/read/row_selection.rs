@@ -226,7 +226,7 @@ impl RowSelection {
     /// Keeps the selected rows whose bit is set, that of the same position.
     ///
     /// # Panics
-    /// If there are not as many bits.
+    /// If there is not one bit for each row.
     pub fn keep(&mut self, bits: &BooleanBuffer) {
         assert_eq!(bits.len(), self.rows, "one bit for each row");
         let mut at = 0;

@@ -54,7 +54,7 @@ impl SelectionVector {
     /// Keeps the rows whose place, the one of the same position in `places`, has a bit.
     ///
     /// # Panics
-    /// If there are not as many places.
+    /// If there is not one place for each row.
     pub fn keep(&mut self, places: &[u32], bits: &Bitset) {
         self.len = kernel::keep_rows(&mut self.rows[..self.len], places, bits);
     }

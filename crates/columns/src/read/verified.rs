@@ -37,6 +37,8 @@ pub(crate) struct Unverified<'a> {
 impl Unverified<'_> {
     /// Takes note that it matches its checksum.
     pub(crate) fn note_sound(self) {
+        // Relaxed order suffices: extents do not change, and a thread that does not see the bit verifies the
+        // bytes once more.
         self.word.fetch_or(self.bit, Ordering::Relaxed);
     }
 }

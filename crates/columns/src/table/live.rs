@@ -9,7 +9,7 @@ use roaring::bitmap::Iter;
 /// Passes on the rows that are not deleted. Rows must come in order, each once.
 pub(crate) struct Live<'a> {
     deleted: Iter<'a>,
-    /// The next deleted row; it is not behind what was passed on.
+    /// The next deleted row; earlier ones were left out or passed over.
     next: Option<u32>,
 }
 

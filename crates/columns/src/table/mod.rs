@@ -63,7 +63,7 @@ pub struct TableHead {
 }
 
 impl TableHead {
-    /// Reads it from the object of a table.
+    /// Reads the head from a table's object.
     ///
     /// # Errors
     /// [`ColumnsError::NoSuchTable`](crate::ColumnsError::NoSuchTable) if there is no object or it is
@@ -152,9 +152,9 @@ impl Table {
         &self.inner.name
     }
 
-    /// Returns the identifier that distinguishes it from every other table, also from an earlier one of its
-    /// name. It is assigned when the table is created; an append, a deletion, a compaction or another
-    /// name do not change it.
+    /// Returns the identifier that distinguishes the table from every other one, including earlier tables of
+    /// the same name. It is assigned when the table is created, and survives appends, deletions, compaction
+    /// and renaming.
     pub fn uid(&self) -> u64 {
         self.inner.uid
     }
@@ -204,8 +204,8 @@ impl Table {
         self.segments().iter().position(|segment| segment.id() == id)
     }
 
-    /// Returns this table with other segments, for a reader that knows of deleted rows that the pool does not
-    /// know of.
+    /// Returns a copy of this table with other segments, for readers that apply deletions not yet stored in
+    /// the pool.
     ///
     /// # Panics
     /// If the number of segments changes.

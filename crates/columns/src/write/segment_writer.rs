@@ -333,8 +333,8 @@ impl<'t> SegmentWriter<'t> {
     }
 }
 
-/// Chunks from so many units on begin with one, so that reading them touches as few as can be; for smaller
-/// ones the space between them would be too much.
+/// Chunks of at least this many units begin with one, so that reading them touches as few as can be; for
+/// smaller ones the space between them would be too much.
 const UNITS_TO_ALIGN: usize = 16;
 /// Values from which on a batch is worth spreading over threads.
 const PARALLEL_VALUES: usize = 8192;

@@ -13,8 +13,8 @@ use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema, SchemaRef};
 use halocline_pool::Txn;
 
-/// Streams batches into a table of a pool. Nothing can be seen of it before [`finish`](Self::finish) and the
-/// commit of the transaction; dropped before, it leaves nothing behind.
+/// Streams batches into a table of a pool. Nothing becomes visible before [`finish`](Self::finish) and the
+/// commit of the transaction. Dropping the writer discards everything.
 pub struct TableWriter<'t> {
     txn: &'t Txn,
     schema: SchemaRef,
@@ -65,7 +65,7 @@ impl<'t> TableWriter<'t> {
     }
 
     /// Starts new segments of table `name` that take the place of those with these ids (of the first of them,
-    /// if they do not follow each other). Written without a row, the old ones just go.
+    /// if they do not follow each other). If no row is written, the old segments are removed.
     ///
     /// # Errors
     /// As [`append`](Self::append); [`ColumnsError::NoSuchSegment`].
@@ -202,17 +202,17 @@ impl<'t> TableWriter<'t> {
         self.finish_while(|_| Ok(()))
     }
 
-    /// Finishes the table like [`finish`](Self::finish). Calls `go_on` from time to time with the number of
-    /// bytes written; an error from it ends the work.
+    /// Finishes the table like [`finish`](Self::finish). Calls `progress` with the number of bytes written
+    /// after each batch that the sorter returns; an error from it cancels the operation.
     ///
     /// # Errors
-    /// As [`finish`](Self::finish), and those of `go_on`.
-    pub(crate) fn finish_while(mut self, go_on: impl Fn(u64) -> Result<()>) -> Result<TableStats> {
+    /// As [`finish`](Self::finish), and those of `progress`.
+    pub(crate) fn finish_while(mut self, progress: impl Fn(u64) -> Result<()>) -> Result<TableStats> {
         if let Some(sorter) = self.sorter.take() {
             self.stats.spilled_bytes = sorter.drain(|batch| {
                 // The sorter has accepted the rows, so none is refused here.
                 self.write_in_order(batch, 0)?;
-                go_on(self.written_bytes())
+                progress(self.written_bytes())
             })?;
         }
         if self.segment.rows() > 0 {

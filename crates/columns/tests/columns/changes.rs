@@ -20,7 +20,7 @@ enum Change {
         rows: usize,
         seed: u64,
     },
-    /// About so many of 256 rows.
+    /// About `share` of 256 rows.
     Delete {
         share: u64,
         seed: u64,

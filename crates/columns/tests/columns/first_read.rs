@@ -164,7 +164,7 @@ fn no_flipped_bit_gives_a_wrong_answer_or_is_copied() {
             assert_eq!(pool.snapshot().expect("open").generation(), generation);
             let unused = merged.is_ok();
             if unused {
-                // Only what holds nothing of a row may be damaged: what stands between chunks, or behind
+                // Only what holds nothing of a row may be damaged: what stands between chunks, or after
                 // deleted rows that are known, and sketches, which the merge makes anew.
                 let found = pool.check(|_| ()).expect("readable");
                 assert!(!found.is_intact(), "flip {flip}");

@@ -87,8 +87,8 @@ impl Terms<'_> {
         );
     }
 
-    /// Seconds of one thread to look up rows in a hash table of some bytes, of which a share has partners
-    /// there: all read the directory, those with partners a row.
+    /// Returns the seconds that one thread takes to look up `rows` rows in a hash table of `table` bytes, of
+    /// which the share `matching` has partners there: all read the directory, those with partners a row.
     pub(super) fn look_up(&self, rows: f64, table: f64, matching: f64) -> f64 {
         let directory = table * DIRECTORY_ROW / self.size.build_row.max(DIRECTORY_ROW);
         rows * (self.medium.dram_read(directory) + matching * self.medium.dram_read(table))

@@ -42,7 +42,7 @@ pub struct CpuCosts {
 }
 
 impl Default for CpuCosts {
-    /// Figures fitted to the times of `halocline bench joins --memory 16M --on dax,page-cache,emulated
+    /// Returns costs fitted to the times of `halocline bench joins --memory 16M --on dax,page-cache,emulated
     /// --theta 0` on two cores. Steps that mostly come together, such as `partition` and `fill`, are not
     /// told apart well. Another machine has others: the experiment prints those that fit its times.
     fn default() -> CpuCosts {

@@ -155,13 +155,13 @@ impl LightGroups {
     }
 }
 
-/// Returns the bytes of a link over a subtree of so many bytes.
+/// Returns the bytes of a link over a subtree of `bytes` bytes.
 pub(super) fn link_len(bytes: f64) -> f64 {
     let bits = 64 - (bytes as u64).leading_zeros();
     f64::from(bits.div_ceil(8).max(1))
 }
 
-/// Returns the bytes of values and links of an inner list with so many entries, whose values span `span`.
+/// Returns the bytes of values and links of an inner list with `entries` entries, whose values span `span`.
 pub(super) fn inner_entries(entries: f64, span: f64, link: f64, value: f64) -> f64 {
     let sparse = entries * (link + value);
     let dense = span * link;

@@ -136,7 +136,7 @@ impl Forecast {
     }
 }
 
-/// Returns the bytes of the shortcuts of `depths` depths over lists of so many bytes.
+/// Returns the bytes of the shortcuts of `depths` depths over lists of `bytes` bytes.
 fn shortcut_bytes(geometry: &RecordGeometry, lists: &RecordGeometry, depths: usize, bytes: f64) -> u64 {
     if depths == 0 {
         return 0;

@@ -156,8 +156,8 @@ impl Forecast {
         }
     }
 
-    /// Returns the share of the rows that match if so many of the sample do. Few matches are combined with
-    /// the share that independent conditions would have.
+    /// Returns the share of the rows that match if `matches` rows of the sample do. Few matches are combined
+    /// with the share that independent conditions would have.
     fn share(&self, matches: usize, independent: f64) -> f64 {
         let (matches, sampled) = (matches as f64, self.tuples.len() as f64);
         if self.tree.scale <= 1.0 || matches >= MIN_MATCHES {

@@ -21,7 +21,7 @@ const MAX_MASKED_VALUES: u32 = 32;
 /// Bytes of a short leaf list's values, its first byte included.
 const SHORT_LEAF_BYTES: usize = 16;
 
-/// Consecutive records that equal the point; none if `count` is 0.
+/// Consecutive records that equal the point; there is none if `count` is 0.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct EqualRun {
     /// The first record's place; without TIDs its position in the list, and its row after

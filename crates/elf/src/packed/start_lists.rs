@@ -1,8 +1,8 @@
 //! Start of selections in layout `packed`: at the root, or at the lists to which the shortcuts lead.
 //!
 //! The shortcuts lead to the lists below a few combinations of first codes without a chain of dependent
-//! misses on the levels above. They are not used for so many combinations that descending from the root is
-//! less work.
+//! misses on the levels above. They are not used where there are too many combinations: descending from
+//! the root is less work then.
 
 use crate::kernel::CodeRange;
 use crate::packed::node::PackedTree;

@@ -80,7 +80,7 @@ impl<'a, B: Bytes> PublishedTree<'a, B> {
         translated.collect::<Option<Vec<_>>>().map(Plan::from_tests)
     }
 
-    /// Places of the first dimension's array.
+    /// Returns the number of entries in the first dimension's array.
     pub(crate) fn places(&self) -> u64 {
         match self.header.ranks[0].len {
             0 => self.header.geometry.max_codes[0].saturating_add(1),

@@ -12,7 +12,7 @@ pub(super) struct ListedColumns {
     pub(super) columns: Vec<ColumnDef>,
     /// The default of each.
     pub(super) defaults: Vec<Option<Expr>>,
-    /// The columns of the primary key; none if there is no key.
+    /// The columns of the primary key; empty if there is no key.
     pub(super) key: Vec<String>,
 }
 
@@ -33,7 +33,7 @@ impl ListedColumns {
                 continue;
             }
             if !key.is_empty() {
-                let instead = "for several columns write PRIMARY KEY (a, b) behind the columns";
+                let instead = "for several columns write PRIMARY KEY (a, b) after the columns";
                 return refuse("PRIMARY KEY twice", instead);
             }
             key = vec![identifier(&column.name)];
@@ -55,7 +55,7 @@ impl ListedColumns {
     }
 }
 
-/// Returns the columns of the primary key among the constraints; none if there is no key.
+/// Returns the columns of the primary key among the constraints; empty if there is no key.
 fn primary_key(constraints: &[TableConstraint]) -> Result<Vec<String>, EngineError> {
     let mut key = Vec::new();
     for constraint in constraints {

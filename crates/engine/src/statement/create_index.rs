@@ -97,7 +97,7 @@ fn parse(statement: &ast::Statement) -> ParsedStatement {
     if create.nulls_distinct.is_some() || !create.index_options.is_empty() || !create.alter_options.is_empty()
     {
         return refuse(
-            "NULLS DISTINCT or another option behind CREATE INDEX",
+            "NULLS DISTINCT or another option after CREATE INDEX",
             "leave it out",
         );
     }

@@ -62,7 +62,7 @@ pub(crate) fn literal_rows(
 /// Returns the fitter for the rows of a query that are inserted into columns of a table.
 ///
 /// # Errors
-/// No such column; as many columns as values there must be.
+/// No such column; the numbers of columns and of values differ.
 pub(crate) fn query_fitter(
     table: &dyn WrittenTable,
     columns: &[String],
@@ -111,7 +111,8 @@ pub(crate) fn insert_batch(
 /// Inserts the rows of a query, and returns their number.
 ///
 /// # Errors
-/// No such table or column; as many columns as values there must be; the query fails; a value does not fit.
+/// No such table or column; the numbers of columns and of values differ; the query fails; a value does not
+/// fit.
 pub(crate) async fn insert_rows(
     transaction: &mut Transaction,
     table: &str,

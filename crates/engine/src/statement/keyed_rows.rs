@@ -72,9 +72,9 @@ impl KeyedChange {
 
 /// The outcome of a statement in a transaction of its own.
 enum Attempt {
-    /// It has changed so many rows.
+    /// It has changed this many rows.
     Committed(u64),
-    /// It has changed so many rows, by a new table in place of the old one.
+    /// It has changed this many rows, by a new table in place of the old one.
     Rewritten(u64),
     /// Others have changed what it depends on.
     Conflict,

@@ -16,7 +16,7 @@ pub(crate) struct NewTable {
     pub(super) schema: SchemaRef,
     /// The default of each.
     pub(super) defaults: Vec<Option<Expr>>,
-    /// The columns of its primary key; none if it has no key.
+    /// The columns of its primary key; empty if it has no key.
     pub(super) key: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct NewTableAs {
     pub(super) schema: Option<SchemaRef>,
     /// The default of each listed column.
     pub(super) defaults: Vec<Option<Expr>>,
-    /// The columns of its primary key; none if it has no key.
+    /// The columns of its primary key; empty if it has no key.
     pub(super) key: Vec<String>,
     /// Its rows.
     pub(super) query: Box<Query>,

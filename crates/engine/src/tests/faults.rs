@@ -54,7 +54,7 @@ fn read_by_another_handle(injected: Option<EngineFault>) -> bool {
     let over = |pool| Database::with_tuning(pool, &DatabaseOptions::default(), small(injected));
     let writer = over(Pool::create(&path, &options).unwrap());
     let reader = over(Pool::open(&path, &options).unwrap());
-    let agree = || async {
+    let reads_the_same = || async {
         let [written, read] = [&writer, &reader].map(|db| rows(db, "SELECT * FROM t"));
         sorted(&written.await.unwrap()) == sorted(&read.await.unwrap())
     };
@@ -67,7 +67,7 @@ fn read_by_another_handle(injected: Option<EngineFault>) -> bool {
             "DELETE FROM t WHERE i = 4",
         ] {
             rows(&writer, text).await.unwrap();
-            if !agree().await {
+            if !reads_the_same().await {
                 return false;
             }
         }

@@ -6,7 +6,7 @@ use halocline_pool::{Pool, PoolOptions};
 use crate::case::Case;
 use crate::{items, stores, trees};
 
-/// A case looks at what is damaged, and at one in so many of the others.
+/// A case reads what is damaged, and one in this many of the others.
 const OTHERS: u64 = 6;
 
 impl Case<'_> {

@@ -25,7 +25,7 @@ const IDLE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(100);
 /// Failing cases that are shown.
 const SHOWN: usize = 20;
-/// Of each of them, so many lines.
+/// Lines that are shown of each of them.
 const TOLD: usize = 3;
 /// Ticks of the CPU times in /proc per second, on every Linux.
 const TICKS: u64 = 100;

@@ -16,7 +16,7 @@ const FIXED_BYTES: u64 = 8 << 20;
 /// Readers at a time.
 const READERS: usize = 3;
 
-/// Runs so many statements.
+/// Runs `statements` statements.
 ///
 /// # Panics
 /// If the file becomes longer than twice what is in use and what readers have pinned.

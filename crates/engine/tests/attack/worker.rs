@@ -44,7 +44,7 @@ fn say(text: &str) {
     let _ = out.flush();
 }
 
-/// Allocations beyond what this process has now, and so much more, fail.
+/// Lets allocations fail beyond what this process has now and [`MEMORY`] more.
 fn limit_memory() {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmData:")).unwrap();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use halocline_engine::Database;
 use halocline_workloads::TpchTable;
 
-use super::agree::agree;
+use super::same_answers::assert_same_answers;
 use super::support::{import, new_pool, plain, run, write_parquet};
 use super::types_table::{ROWS, batch};
 
@@ -151,7 +151,7 @@ async fn lineitem_answers_agree() {
     }
     let plain = plain(&[("lineitem", &path)]).await;
     for text in LINEITEM {
-        agree(&db, &plain, text).await;
+        assert_same_answers(&db, &plain, text).await;
     }
 }
 
@@ -176,11 +176,11 @@ async fn answers_over_all_types_agree() {
     import(&db, "t", std::slice::from_ref(&path));
     let plain = plain(&[("t", &path)]).await;
     for text in TYPES.iter().step_by(7) {
-        agree(&db, &plain, text).await;
+        assert_same_answers(&db, &plain, text).await;
     }
     index_types(&db).await;
     for text in TYPES {
-        agree(&db, &plain, text).await;
+        assert_same_answers(&db, &plain, text).await;
     }
 }
 
@@ -194,7 +194,7 @@ async fn small_tables_agree() {
         index_types(&db).await;
         let plain = plain(&[("t", &path)]).await;
         for text in TYPES {
-            agree(&db, &plain, text).await;
+            assert_same_answers(&db, &plain, text).await;
         }
     }
 }

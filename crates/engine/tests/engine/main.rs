@@ -1,7 +1,6 @@
 //! The engine as a user sees it: SQL answers against plain DataFusion over the same Parquet files,
 //! statements, imports, and what happens when something is wrong.
 
-mod agree;
 mod answers;
 mod answers_clauses;
 mod answers_conversions;
@@ -66,6 +65,7 @@ mod providers;
 mod random;
 mod recorded;
 mod reference;
+mod same_answers;
 mod scans;
 mod set_operations;
 mod simplification;

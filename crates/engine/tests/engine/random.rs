@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-use super::agree::agree;
+use super::same_answers::assert_same_answers;
 use super::support::{import, new_pool, plain, run, write_parquet};
 use super::types_table::batch;
 
@@ -113,7 +113,7 @@ async fn random_conjunctions_agree() {
                 "sum(id), min(unique), count(i8)",
             ],
         );
-        agree(
+        assert_same_answers(
             &db,
             &plain,
             &format!("SELECT {output} FROM t WHERE {}", conditions.join(" AND ")),

@@ -19,7 +19,7 @@ struct Row {
     value: Option<i64>,
 }
 
-/// An end of a frame, as an offset in rows or groups of peers; none if it is unbounded.
+/// An end of a frame, as an offset in rows or groups of peers; `None` if it is unbounded.
 type Bound = Option<i64>;
 
 fn bound(text_of_side: &str, bound: Bound) -> String {

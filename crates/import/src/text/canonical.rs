@@ -189,8 +189,8 @@ pub(super) fn fixed(text: &str) -> Option<FixedPoint> {
     })
 }
 
-/// Parses a number that is a double's shortest decimal form, or has an exponent and the digits that the
-/// double has when so many are printed: `1e-7`, `1e-07`, `2.50E+3`, `1.000000000000000056e-01`. `1e3`,
+/// Parses a number that is a double's shortest decimal form, or has an exponent and prints the same with
+/// its number of digits: `1e-7`, `1e-07`, `2.50E+3`, `1.000000000000000056e-01`. `1e3`,
 /// without a sign or a point, may be a code.
 pub(super) fn double(text: &str) -> Option<f64> {
     let first = *text.as_bytes().first()?;
@@ -204,7 +204,7 @@ pub(super) fn double(text: &str) -> Option<f64> {
     (is_shortest || is_scientific(text, value)).then_some(value)
 }
 
-/// Returns true if a value prints as the text, with an exponent and as many digits.
+/// Returns true if a value prints as the text, with an exponent and the same number of digits.
 fn is_scientific(text: &str, value: f64) -> bool {
     if !text.contains(['e', 'E']) || !text[1..].contains(['.', '-', '+']) {
         return false;
@@ -295,7 +295,8 @@ impl SlashedDate {
         days(part(year)?, part(month)?, part(day)?)
     }
 
-    /// Returns a timestamp in nanoseconds from 1970: such a date, a blank, and a time as [`timestamp`] has it.
+    /// Returns a timestamp in nanoseconds from 1970: such a date, a blank, and a time as [`timestamp`] has
+    /// it.
     pub(crate) fn timestamp(self, text: &str) -> Option<i64> {
         let (date, time) = text.split_once(' ')?;
         nanos_of(self.date(date)?, time.as_bytes())

@@ -193,7 +193,7 @@ fn fields_in_place(
                 }
                 Some(None) => {}
                 None => {
-                    let trailing = matches!(dialect.trailing, TrailingDelimiter::Behind(_));
+                    let trailing = matches!(dialect.trailing, TrailingDelimiter::After(_));
                     if !trailing || column > targets.len() || !found.value.is_empty() {
                         return Err(Stop::Unusual);
                     }

@@ -15,7 +15,7 @@ pub enum TrailingDelimiter {
     Never,
     /// Lines of more than this number of fields end in one, as where only the header or only the other lines
     /// do.
-    Behind(usize),
+    After(usize),
     /// All lines end in one, as the generators of the TPC write them.
     Always,
 }
@@ -92,7 +92,7 @@ impl Dialect {
         let found = record.len();
         let ends_in_delimiter = match self.trailing {
             TrailingDelimiter::Never => false,
-            TrailingDelimiter::Behind(columns) => found == columns + 1,
+            TrailingDelimiter::After(columns) => found == columns + 1,
             TrailingDelimiter::Always => found > 0,
         };
         if ends_in_delimiter && record.field(found - 1).bytes.is_empty() {

@@ -90,8 +90,8 @@ fn records(bytes: &[u8], dialect: &Dialect, skip_first: bool) -> Vec<TextRecord>
     records
 }
 
-/// Returns the records from the first place in `bytes` where records of the right shape begin; none if there is
-/// no such place.
+/// Returns the records from the first place in `bytes` where records of the right shape begin; empty if there
+/// is no such place.
 fn aligned(bytes: &[u8], dialect: &Dialect, columns: usize) -> Vec<TextRecord> {
     let ending = dialect.separators.ending.byte();
     for end in memchr::memchr_iter(ending, bytes).take(MAX_STARTS) {

@@ -81,7 +81,7 @@ impl DialectTrial {
         1000 * columns.iter().filter(|column| column.is_typed()).count() / self.columns.max(1)
     }
 
-    /// Fields that begin with `quote` and do not end with it.
+    /// Counts fields that begin with `quote` and do not end with it.
     fn stray(&self, quote: u8) -> usize {
         let begins = |bytes: &[u8]| bytes.first() == Some(&quote);
         let ends = |bytes: &[u8]| bytes.len() > 1 && bytes.last() == Some(&quote);
@@ -163,7 +163,7 @@ fn trailing_delimiter(header: &TextRecord, rows: &[TextRecord]) -> TrailingDelim
     let below = columns == header.len() + 1 && rows.iter().all(ends_empty);
     let above = columns + 1 == header.len() && columns > 0 && ends_empty(header);
     if equal && (below || above) {
-        TrailingDelimiter::Behind(columns.min(header.len()))
+        TrailingDelimiter::After(columns.min(header.len()))
     } else {
         TrailingDelimiter::Never
     }

@@ -201,11 +201,11 @@ fn common_width(build: &DataType, probe: &DataType) -> JoinResult<Option<u32>> {
     Ok(fixed_bits(build).filter(|bits| *bits <= u64::BITS))
 }
 
-/// Places keys of some widths; `None` if they need too many words.
+/// Packs keys of some widths into words; `None` if they need too many words.
 fn pack(widths: &[u32], nulls_equal: bool) -> Option<(Vec<KeyFields>, usize)> {
     let mut order: Vec<usize> = (0..widths.len()).collect();
     order.sort_by_key(|key| std::cmp::Reverse(widths[*key]));
-    let mut packer = FieldPacker::behind(0);
+    let mut packer = FieldPacker::after(0);
     let mut fields = vec![None; widths.len()];
     for key in order {
         fields[key] = Some(packer.place(widths[key]));

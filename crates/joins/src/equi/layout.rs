@@ -1,8 +1,8 @@
 //! The layout of a row: the bit fields of its columns in 64-bit words.
 //!
-//! The key comes first, then the columns, the widest first, so that none straddles words but those of 128
-//! bits, which take two. NULLs and Booleans take a bit. Variable-length values lie in bytes beside the rows;
-//! their word is a [span](Span).
+//! The key comes first, then the columns, the widest first, which leaves no gaps between them. No field
+//! crosses a word boundary; a column of 128 bits has a field in each of two words. NULLs and Booleans take a
+//! bit. Variable-length values lie in bytes beside the rows; their word is a [span](Span).
 
 use arrow_schema::DataType;
 
@@ -82,12 +82,12 @@ pub(super) enum FieldStorage {
     Encoded(BitField),
 }
 
-/// The place of a column.
+/// The fields of a column.
 #[derive(Debug, Clone)]
 pub(super) struct ColumnLayout {
     pub(super) data_type: DataType,
     pub(super) storage: FieldStorage,
-    /// 1 for a value that is not NULL; `None` if there is no NULL or `storage` has it.
+    /// Validity bit; `None` if the column has no NULLs or `storage` encodes them.
     pub(super) valid: Option<BitField>,
 }
 
@@ -134,7 +134,7 @@ pub(super) fn is_bytes(data_type: &DataType) -> bool {
     )
 }
 
-/// Places fields into words, which they share.
+/// Packs bit fields into words, first fit.
 #[derive(Debug)]
 pub(super) struct FieldPacker {
     /// Bits in use of each word.
@@ -143,8 +143,8 @@ pub(super) struct FieldPacker {
 }
 
 impl FieldPacker {
-    /// Leaves the first words alone.
-    pub(super) fn behind(words: usize) -> FieldPacker {
+    /// Creates a packer that starts after the first `words` words.
+    pub(super) fn after(words: usize) -> FieldPacker {
         FieldPacker {
             used: vec![u64::BITS; words],
             first: words,
@@ -153,8 +153,8 @@ impl FieldPacker {
 
     pub(super) fn place(&mut self, bits: u32) -> BitField {
         let fits = |used: &u32| used + bits <= u64::BITS;
-        let behind = self.used[self.first..].iter().position(fits);
-        let word = behind.map_or_else(
+        let shared = self.used[self.first..].iter().position(fits);
+        let word = shared.map_or_else(
             || {
                 self.used.push(0);
                 self.used.len() - 1
@@ -198,7 +198,7 @@ impl RowLayout {
             order.push((fixed_bits(data_type).unwrap_or(u64::BITS), column));
         }
         order.sort_by_key(|(bits, column)| (std::cmp::Reverse(*bits), *column));
-        let mut packer = FieldPacker::behind(key.words());
+        let mut packer = FieldPacker::after(key.words());
         let mut storages = vec![None; types.len()];
         for (bits, column) in order {
             let data_type = &types[column].0;

@@ -109,9 +109,9 @@ impl JoinTable {
         let (mut rest, mut rows_rest) = (&mut *directory, &mut *all_rows);
         let mut tasks = Vec::with_capacity(count);
         for (part, (chunks, of_part)) in taken.into_iter().enumerate() {
-            let (own, behind) = rest.split_at_mut(of_part.max(1) + 1);
-            let (own_rows, rows_behind) = rows_rest.split_at_mut(of_part * stride);
-            (rest, rows_rest) = (behind, rows_behind);
+            let (own, after) = rest.split_at_mut(of_part.max(1) + 1);
+            let (own_rows, rows_after) = rows_rest.split_at_mut(of_part * stride);
+            (rest, rows_rest) = (after, rows_after);
             tasks.push(Mutex::new(Some(FillTask {
                 part,
                 chunks,

@@ -63,6 +63,8 @@ impl<'a> JoinWorkers<'a> {
         task: impl Fn(&mut S, usize) -> JoinResult<()> + Sync,
         finish: impl Fn(S) -> JoinResult<()> + Sync,
     ) -> JoinResult<()> {
+        // Relaxed order suffices for the counter and the flags, which pass no data on: the caller sees what
+        // the threads have written because the scope joins them.
         let next = AtomicUsize::new(0);
         let first = Mutex::new(None);
         let work = || -> JoinResult<()> {

@@ -1,7 +1,8 @@
 //! The loops that add a batch of rows to the records of their groups.
 //!
-//! A record is found by the number of its first word. Rows and sums, the most frequent changes, are made
-//! together for each row; other changes have a loop each. No loop has a branch that depends on data.
+//! Records are addressed by the index of their first word. Row counts and sums, the most frequent updates,
+//! are applied in one pass over the rows; other updates have a loop each. No loop has a branch that depends
+//! on data.
 
 use super::layout::{Update, UpdateKind, add_float, add_wide, encoded_max, encoded_min};
 use super::measure_values::MeasureValues;
@@ -127,7 +128,7 @@ fn add_each<const COUNT: bool, const INTEGERS: usize, const FLOATS: usize>(
     }
 }
 
-/// Makes the change of a value for each row.
+/// Applies an update to the record of each row.
 pub(super) fn update(words: &mut [u64], records: Records<'_>, update: Update, values: &MeasureValues) {
     match records {
         Records::First => update_first(words, update, values),
@@ -175,7 +176,7 @@ fn update_first(words: &mut [u64], update: Update, values: &MeasureValues) {
     }
 }
 
-/// Partial sums of floats, so that an addition need not wait for the one before it.
+/// Partial sums of floats, which break the dependency chain between additions.
 const PARTS: usize = 8;
 
 /// Returns the sum of floats; those for which `valid` is false are left out.

@@ -151,7 +151,7 @@ impl<'a> FactColumn<'a> {
     fn new(column: &'a Column) -> JoinResult<Self> {
         let space = column.code_space();
         let values = space
-            .and_then(CodedValues::of)
+            .and_then(CodedValues::for_space)
             .expect("a measured column has numbers");
         let has_null = space.is_some_and(CodeSpace::has_null);
         Ok(Self {

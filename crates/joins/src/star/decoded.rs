@@ -88,7 +88,7 @@ impl JoinPlan<'_> {
         }
         let columns = self.join.measured.iter().zip(&rows.measured);
         let columns = columns.map(|(source, column)| match source {
-            MeasureSource::Fact(_) => column.of(&left),
+            MeasureSource::Fact(_) => column.take(&left),
             MeasureSource::Dimension { probe, column } => {
                 let numbers = Vec::from_iter(left.iter().map(|row| keys_of[*probe][*row]));
                 let mut values = MeasureValues::default();

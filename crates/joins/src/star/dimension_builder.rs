@@ -90,7 +90,7 @@ impl DimensionBuilder {
         self
     }
 
-    /// Adds a payload of as many columns: values of its rows that measures read.
+    /// Adds a payload of `columns` columns: values of its rows that measures read.
     ///
     /// # Panics
     /// If there are rows.

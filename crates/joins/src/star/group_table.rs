@@ -247,6 +247,7 @@ impl<'a> GroupTable<'a> {
             *touched = true;
             self.records.push(number * words);
         }
+        // Before the rows are added: the first write to a page is what takes its memory.
         if new > 0 {
             self.memory
                 .reserve(new * PAGE * self.layout.words * size_of::<u64>())?;
@@ -286,7 +287,7 @@ impl<'a> GroupTable<'a> {
         Ok(())
     }
 
-    /// Makes room for as many more hashed groups.
+    /// Makes room for `more` further hashed groups.
     fn make_room(&mut self, more: usize) -> JoinResult<()> {
         let words = self.layout.words;
         if !self.index.has_room(more) {

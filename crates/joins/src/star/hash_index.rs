@@ -57,12 +57,12 @@ impl HashIndex {
         self.records
     }
 
-    /// Returns true if as many more records have room.
+    /// Returns true if `more` further records have room.
     pub(super) fn has_room(&self, more: usize) -> bool {
         (self.records + more) * 2 <= self.entries.len()
     }
 
-    /// Makes room for as many more records. `number` returns the number of the group of a record.
+    /// Makes room for `more` further records. `number` returns the number of the group of a record.
     pub(super) fn grow(&mut self, more: usize, number: impl Fn(usize) -> u64) {
         let mut grown = HashIndex::with_room((self.records + more).max(self.records * 2));
         for record in 0..self.records {

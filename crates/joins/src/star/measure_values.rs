@@ -12,8 +12,8 @@ pub enum CodedValues {
 }
 
 impl CodedValues {
-    /// Returns the values of codes of integers or floats.
-    pub fn of(space: &CodeSpace) -> Option<CodedValues> {
+    /// Returns how the codes of a space map to integers or floats; `None` for other types.
+    pub fn for_space(space: &CodeSpace) -> Option<CodedValues> {
         let integers = space.integer_base().map(CodedValues::Integers);
         integers.or_else(|| space.floats().map(CodedValues::Floats))
     }
@@ -106,7 +106,7 @@ impl MeasureValues {
     ///
     /// # Panics
     /// If there is no such row.
-    pub fn of(&self, rows: &[usize]) -> MeasureValues {
+    pub fn take(&self, rows: &[usize]) -> MeasureValues {
         let valid = rows.iter().filter_map(|row| self.valid.get(*row).copied());
         MeasureValues {
             values: rows.iter().map(|row| self.values[*row]).collect(),

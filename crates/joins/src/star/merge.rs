@@ -190,6 +190,7 @@ impl Merge<'_> {
         count: usize,
         work: impl Fn(usize) -> JoinResult<T> + Sync,
     ) -> JoinResult<Vec<T>> {
+        // Relaxed order suffices: the counter hands out numbers and nothing else.
         let next = AtomicUsize::new(0);
         let run = || -> JoinResult<Vec<(usize, T)>> {
             let mut done = Vec::new();

@@ -250,7 +250,7 @@ impl<'a> Pipeline<'a> {
         for at in (0..STRIPE).filter(|at| present >> at & 1 == 1) {
             let mask = self.stripe.masks[at];
             let rows = rows_in(&mask);
-            // Without probes nothing removes further rows, so many rows of a block are decoded as a whole.
+            // Without probes nothing removes further rows: a block of which many match is decoded as a whole.
             if self.probes.is_empty() && (rows >= MIN_WHOLE_BLOCK_ROWS || self.aggregation.only_counts()) {
                 self.blocks_read[0] += 1;
                 let rows = BatchRows::Block(&mask, rows);

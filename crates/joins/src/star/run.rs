@@ -29,7 +29,7 @@ pub type SegmentRows<'a> = (&'a Segment, Vec<(usize, CodePredicate)>);
 /// A dimension and the columns of the fact table that are looked up in it.
 #[derive(Debug, Clone)]
 pub struct Probe {
-    /// Columns of the fact table, as many as the keys of the dimension have.
+    /// Columns of the fact table, one for each key column of the dimension.
     pub columns: Vec<usize>,
     /// The dimension.
     pub dimension: Arc<Dimension>,
@@ -218,7 +218,7 @@ impl StarJoin {
     }
 
     /// Does the same as [`run`](Self::run) within a limit of memory for groups: `reserve` is called with the
-    /// bytes of each allocation and returns false if there is not so much left.
+    /// bytes of each allocation and returns false if less is left.
     ///
     /// # Errors
     /// [`JoinError::Memory`], and those of [`run`](Self::run).

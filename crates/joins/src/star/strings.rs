@@ -49,7 +49,7 @@ impl StringKeys {
         self.bytes
     }
 
-    /// Returns the numbers of the codes of a column; none if it has no dictionary.
+    /// Returns the numbers of the codes of a column; empty if it has no dictionary.
     fn translation(&self, column: &Column) -> JoinResult<Vec<u32>> {
         let mut numbers = Vec::new();
         if let Some((space, dictionary)) = dictionary(column) {

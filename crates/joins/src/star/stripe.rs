@@ -86,6 +86,7 @@ impl PendingSelection {
 
     /// Returns true if the rows of a stripe can be added.
     pub(super) fn takes(self, chunk: usize, block: usize, place: usize) -> bool {
+        // Rows of a selection are counted from its first block in 16 bits.
         let after = block.checked_sub(self.block);
         (chunk, place) == (self.chunk, self.place)
             && after.is_some_and(|after| after + STRIPE <= SelectionVector::BLOCKS)

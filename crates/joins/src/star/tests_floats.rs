@@ -203,8 +203,8 @@ fn check(rows: &[FloatRow], threads: usize) {
     assert_same(&answer(&run(&whole), |_| 0, false), &wanted);
 }
 
-/// Sixteenths, of which all sums and products here are exact; seldom others, whose sums do not depend on
-/// their order either.
+/// Generates sixteenths, of which all sums and products here are exact; seldom others, whose sums do not
+/// depend on their order either.
 fn doubles(special: bool) -> impl Strategy<Value = Option<f64>> {
     let sixteenths = (-4000..4000_i32).prop_map(|value| Some(f64::from(value) / 16.0));
     let positive = (0..900_i32).prop_map(|value| Some(f64::from(value) / 4.0));

@@ -1,6 +1,6 @@
 //! Any bytes, in pieces that end anywhere: the replies are those to the bytes in one piece.
 //!
-//! The first byte is the number of ends, and each of so many pairs of bytes after it is one. So a seed is a
+//! The first byte is the number of ends, and the pairs of bytes after it are these ends. So a seed is a
 //! zero byte before text.
 #![no_main]
 

@@ -149,7 +149,7 @@ impl Items {
         Item::decode(stored.value, stored.expires).map(Some)
     }
 
-    /// Returns true if there is no room for an item with so many bytes of data.
+    /// Returns true if there is no room for an item with `data` bytes of data.
     fn is_full(&self, generation: &dyn ItemGeneration, data: u64) -> bool {
         self.limit
             .is_some_and(|limit| generation.footprint() + data > limit)

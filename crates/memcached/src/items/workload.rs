@@ -26,11 +26,11 @@ use crate::storage::{ItemStorage, StoreStorage, TreeStorage, TreeStorageOptions}
 /// A command of a workload on the item of a number.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
-    /// Stores so many bytes.
+    /// Stores this many bytes.
     Set(u8, usize),
     /// The same with the cas value of the item.
     Cas(u8, usize),
-    /// Stores so many bytes for each of the numbers, in one commit.
+    /// Stores this many bytes for each of the numbers, in one commit.
     Together(u8, u8, usize),
     /// Commands that a client sends together: `Set`, `Incr`, `Delete` and `Touch`.
     Pipeline(&'static [Step]),

@@ -108,7 +108,7 @@ fn reported(
     }
 }
 
-/// Appends the reply to a command with a block of so many bytes.
+/// Appends the reply to a command with a block of `len` bytes.
 pub(super) fn answer(
     shared: &Shared,
     meta: &Meta<'_>,
@@ -200,7 +200,7 @@ pub(super) fn write_of<'a>(shared: &Shared, meta: &'a Meta<'_>, data: &'a [u8]) 
     }
 }
 
-/// Appends the reply to `ms` with a block of so many bytes.
+/// Appends the reply to `ms` with a block of `len` bytes.
 fn stored(shared: &Shared, meta: &Meta<'_>, len: u64, stored: WriteOutcome, reply: &mut Vec<u8>) {
     let code = match stored {
         WriteOutcome::Stored { cas, size } => {

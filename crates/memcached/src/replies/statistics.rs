@@ -105,7 +105,7 @@ fn general(shared: &Shared, reply: &mut Vec<u8>) {
     stat(reply, "checkpoints", stats.checkpoints);
 }
 
-/// Hits by the tier that has answered, and the copies in DRAM.
+/// Appends the hits by the tier that has answered, and the copies in DRAM.
 fn tiers(shared: &Shared, reply: &mut Vec<u8>) {
     let items = &shared.items;
     let dram = items.counters.hot_hits.get();
@@ -215,7 +215,8 @@ fn slabs(shared: &Shared, reply: &mut Vec<u8>) {
     stat(reply, "total_malloced", shared.items.storage.stats().pool_bytes);
 }
 
-/// Latencies of commands in the server: percentiles, and numbers in powers of two of microseconds.
+/// Appends the latencies of commands in the server: percentiles, and numbers in powers of two of
+/// microseconds.
 fn latency(shared: &Shared, reply: &mut Vec<u8>) {
     let counters = &shared.items.counters;
     let mut histogram = |name: &str, histogram: &Histogram| {

@@ -118,8 +118,8 @@ impl<L: LeafFormat> HybridTree<L> {
     /// are damaged. Returns the bounds and numbers of those after the anchor.
     ///
     /// # Errors
-    /// [`TreeError::NeedsRecovery`] in a tree that is opened read-only, [`TreeError::Media`]: the block has not
-    /// been read.
+    /// [`TreeError::NeedsRecovery`] in a tree that is opened read-only, [`TreeError::Media`]: the block has
+    /// not been read.
     fn read_block(&self, anchor: &Anchor, next: Option<&Anchor>) -> Result<Vec<(u64, u32)>, TreeError> {
         let after_crash = self.lazy.after_crash();
         let reached = after_crash.map(|crash| &crash.reached);
@@ -143,7 +143,7 @@ impl<L: LeafFormat> HybridTree<L> {
                 && (summary.least < low
                     || high.is_some_and(|high| summary.greatest >= high)
                     || greatest.is_some_and(|greatest| summary.least <= greatest));
-            // After a crash, empty leaves behind damaged ones, and all in a tree that is opened read-only,
+            // After a crash, empty leaves after damaged ones, and all in a tree that is opened read-only,
             // stay.
             let stays = at == 0 || after_crash.is_some();
             if summary.damage.is_none() && (outside || summary.count == 0 && !stays) {

@@ -93,7 +93,7 @@ pub(crate) fn upper<const N: usize>(
             *bits |= u64::from(above) << (number * RANKED);
         }
     }
-    // Clears the bits of slots behind the last key.
+    // Clears the bits of slots after the last key.
     let counted = u64::MAX >> (64 - count);
     let [upper, behind, highest] = bits.map(|bits| bits & counted);
     UpperHalf {
@@ -142,7 +142,7 @@ pub(crate) fn append_sorted<const N: usize>(
     into.extend_from_slice(&[(0, 0); RANKED]);
     if let Some(run) = into.last_chunk_mut::<RANKED>() {
         for (slot, (rank, entry)) in ranks.iter().zip(entries).enumerate() {
-            // Unused entries go behind all used ones.
+            // Unused entries go after all used ones.
             let rank = if used >> slot & 1 == 1 {
                 *rank as usize
             } else {

@@ -17,8 +17,8 @@ is_persistent! {
         // A removal takes effect with its first store. If it ends in another line, a duplicate remains, which
         // the next visit to the node clears.
         changes: 5,
-        // The frontier is made durable for other threads; a single one fences again before it links a node, and
-        // in a load only the last frontier counts.
+        // The frontier is made durable for other threads; a single one fences again before it links a node,
+        // and in a load only the last frontier counts.
         loads: 9,
         // The first visit of the parent adds what is missing from it.
         splits: 6,
@@ -93,7 +93,7 @@ fn keys_taken_over_too_early() {
     let setup = inserts((1..=152).map(|key| key * 10));
     let operations: Vec<Do> = removals(61..=90).collect();
     found(FastFairFault::JoinUnfenced, &setup, &operations);
-    // A split in the middle leaves entries behind those of the old leaf.
+    // A split in the middle leaves entries after those of the old leaf.
     let setup = [full(), inserts([295])].concat();
     let operations: Vec<Do> = removals(16..=30).chain([Do::Remove(295)]).collect();
     found(FastFairFault::StaleEntries, &setup, &operations);

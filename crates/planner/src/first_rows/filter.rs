@@ -47,7 +47,7 @@ impl FirstRowsFilter {
         })
     }
 
-    /// Returns the rows of a batch that are not behind enough others before them.
+    /// Returns the rows of a batch that do not sort after `fetch` earlier rows of their group.
     ///
     /// # Errors
     /// A key cannot be evaluated.

@@ -150,7 +150,7 @@ mod tests {
     use datafusion::common::ScalarValue;
 
     /// Checks that rows have the same group if and only if they have the same values, in batches of slices.
-    fn agree(columns: &[ArrayRef]) {
+    fn check_groups(columns: &[ArrayRef]) {
         let types: Vec<DataType> = columns.iter().map(|column| column.data_type().clone()).collect();
         assert!(Groups::supports(&types));
         let mut groups = Groups::new(&types, 16).unwrap();
@@ -203,7 +203,7 @@ mod tests {
             vec![&ints, &bytes],
             vec![&texts, &longs],
         ] {
-            agree(&columns.into_iter().cloned().collect::<Vec<_>>());
+            check_groups(&columns.into_iter().cloned().collect::<Vec<_>>());
         }
     }
 

@@ -1,6 +1,6 @@
 //! Rows that have passed, held back to be compared again when more keys are known.
 //!
-//! A row that passes early may be behind enough later ones: most rows that pass do so while the thresholds
+//! A row that passes early may sort after `fetch` later ones: most rows that pass do so while the thresholds
 //! still move. The sort above needs all rows before it returns the first, so waiting for the end of the input
 //! costs no time, and saves it the rows that are dropped then. Whenever the held rows take twice the memory
 //! that they took after the last comparison, they are compared again. If they still take too much, they are
@@ -136,7 +136,7 @@ impl HeldRows {
         }
     }
 
-    /// Drops the held rows that are behind enough others, and returns their number. O(held rows).
+    /// Drops the held rows that sort after `fetch` others, and returns their number. O(held rows).
     fn compare(&mut self, thresholds: &Thresholds) -> Result<usize> {
         self.coalescer.finish_buffered_batch()?;
         self.take_complete();

@@ -1,8 +1,8 @@
-//! Sort keys as 64-bit numbers: a row with a smaller number comes before one with a greater number.
+//! Order-preserving 64-bit sort keys: a row with a smaller number comes before one with a greater number.
 //!
-//! Different keys may have equal numbers, where 64 bits are too few: NULLs have the number of the first or
-//! last value, decimals beyond 64 bits that of the nearest bound, and other types that of the first bytes of
-//! their encoding. Zeros are equal whatever their sign.
+//! Distinct keys may map to the same number where 64 bits do not suffice: NULLs have the number of the first
+//! or last value, decimals beyond 64 bits that of the nearest bound, and other types that of the first bytes
+//! of their encoding. Zeros are equal whatever their sign.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Decimal128Type;
@@ -60,10 +60,10 @@ impl OrderKeys {
         Ok(Self { form, options })
     }
 
-    /// Replaces `keys` by those of the values of a column.
+    /// Fills `keys` with the numbers of a column's values.
     ///
     /// # Errors
-    /// The column is not of the type that was announced.
+    /// The column has another type than `new` was given.
     pub(super) fn fill(&mut self, column: &ArrayRef, keys: &mut Vec<u64>) -> Result<()> {
         keys.clear();
         let data = column.to_data();
@@ -116,8 +116,8 @@ impl OrderKeys {
     }
 }
 
-/// Returns a number that sorts like a float with these bits in the total order of IEEE 754, in which the
-/// sort sorts them. Shorter floats are at the upper end of the bits.
+/// Returns a number that sorts like a float with these bits in IEEE 754 total order, which DataFusion's sort
+/// uses; both zeros have the same number. Narrower floats occupy the high bits.
 fn total_order(bits: u64) -> u64 {
     match bits {
         // Minus zero.

@@ -4,7 +4,7 @@
 pub(super) const NO_GROUP: u32 = u32::MAX;
 
 /// The `fetch` least keys seen of each group, ascending. A group of fewer rows is filled with the greatest
-/// key there is, which nothing is behind.
+/// key there is, after which no row sorts.
 #[derive(Debug)]
 pub(super) struct Thresholds {
     fetch: usize,

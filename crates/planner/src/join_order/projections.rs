@@ -1,4 +1,5 @@
-//! Projections that stay where they are, as a join would be evaluated otherwise.
+//! Keeps projections that must not be pushed below a join, because its condition would then be evaluated on
+//! wrong columns, or on rows where it fails.
 //!
 //! - DataFusion moves a projection below a sort-merge join without telling the join's condition that its
 //!   columns have moved; the condition is then evaluated on others.
@@ -22,7 +23,7 @@ use super::merge_joins;
 use super::orders::with_needed_orders;
 use crate::unnest::SCALAR_SUBQUERY;
 
-/// DataFusion's rule of this name, for plans without such joins.
+/// DataFusion's [`ProjectionPushdown`], skipped for plans with such joins.
 #[derive(Debug, Default)]
 pub(super) struct SafeProjections(ProjectionPushdown);
 

@@ -260,7 +260,7 @@ impl RankCollector {
         Ok(found)
     }
 
-    /// Publishes that the first sort column of further rows is not behind `threshold`.
+    /// Publishes that the first sort column of further rows does not sort after `threshold`.
     fn publish(&self, threshold: ScalarValue) -> Result<()> {
         let first = self.order.first();
         let column = || Arc::clone(&first.expr);
@@ -272,7 +272,7 @@ impl RankCollector {
         };
         let filter: Arc<dyn PhysicalExpr> = match (threshold.is_null(), first.options.nulls_first) {
             (true, true) => is_null(),
-            // Nothing is behind NULL.
+            // Nothing sorts after NULL.
             (true, false) => return Ok(()),
             (false, nulls_first) => {
                 let before = Arc::new(BinaryExpr::new(column(), op, lit(threshold)));

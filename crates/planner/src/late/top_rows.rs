@@ -37,7 +37,7 @@ pub(super) struct TopRows {
     /// The keys of the batches, if their prefixes do not decide.
     keys: Vec<Rows>,
     prefix_decides: bool,
-    /// The prefix of the last of the first rows, once there are so many.
+    /// The prefix of the last of the `first` rows, once there are that many.
     threshold: Option<u128>,
 }
 

@@ -32,7 +32,7 @@ use crate::unary_node::no_expressions;
 /// Groups from which on sets of distinct values are many small ones, each found by random accesses. Parts of
 /// the rows that are sorted are several times faster then.
 const MANY_GROUPS: usize = 1000;
-/// Bytes that the sets of so many groups may take before the rows are sorted.
+/// Bytes that the sets of at least that many groups may take before the rows are sorted.
 const MAX_SET_BYTES: usize = 64 << 20;
 
 /// How the groups are computed, which all partitions agree about.

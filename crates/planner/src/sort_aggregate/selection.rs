@@ -76,7 +76,7 @@ fn valid(rows: &RecordBatch, column: usize) -> Result<ArrayRef> {
 /// order: an array of one row. Floats are in their total order.
 ///
 /// # Errors
-/// The type is none that [`selects`] returns true for, or there are not so many values.
+/// The type is none that [`selects`] returns true for, or there is no value at `position`.
 fn selected(values: &ArrayRef, position: u64) -> Result<ArrayRef> {
     const SIGN_64: u128 = 1 << 63;
     let data = values.to_data();

@@ -16,7 +16,7 @@ use halocline_values::sliced_size;
 
 use super::layout::unexpected;
 
-/// Values that are added at the end and read by their position.
+/// An append-only list of one group's values, read by position; spills to a file.
 pub(super) struct GroupValues {
     spills: SpillManager,
     schema: SchemaRef,
@@ -46,7 +46,7 @@ impl GroupValues {
         self.count
     }
 
-    /// Adds values. As soon as memory is refused, all go to a file.
+    /// Adds values. Once a reservation fails, all values move to a file.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -81,48 +81,48 @@ impl GroupValues {
     /// The file cannot be read.
     pub(super) async fn take(&mut self, positions: [u64; 2]) -> Result<[ArrayRef; 2]> {
         self.count = 0;
-        let mut found = Found {
+        let mut picked = PickedValues {
             positions,
-            before: 0,
+            passed: 0,
             values: Vec::new(),
         };
         if let Some(file) = self.file.take() {
             let file: Arc<dyn SpillFile> =
                 file.finish()?.ok_or_else(|| unexpected("the file has no rows"))?;
             let mut rows = self.spills.read_spill_as_stream(file, None)?;
-            while found.values.len() < positions.len()
+            while picked.values.len() < positions.len()
                 && let Some(batch) = rows.try_next().await?
             {
-                found.look_in(batch.column(0))?;
+                picked.pick_from(batch.column(0))?;
             }
         }
         for part in self.parts.drain(..) {
-            found.look_in(&part)?;
+            picked.pick_from(&part)?;
         }
         self.memory.free();
-        <[ArrayRef; 2]>::try_from(found.values).map_err(|_| unexpected("a position after the last value"))
+        <[ArrayRef; 2]>::try_from(picked.values).map_err(|_| unexpected("a position after the last value"))
     }
 }
 
-/// Values that have been found at their positions.
-struct Found {
+/// The values picked so far at the requested positions.
+struct PickedValues {
     positions: [u64; 2],
-    /// The values before those that are looked at next.
-    before: u64,
+    /// The number of values in the parts that were read.
+    passed: u64,
     values: Vec<ArrayRef>,
 }
 
-impl Found {
-    fn look_in(&mut self, part: &ArrayRef) -> Result<()> {
-        let end = self.before + part.len() as u64;
+impl PickedValues {
+    fn pick_from(&mut self, part: &ArrayRef) -> Result<()> {
+        let end = self.passed + part.len() as u64;
         while let Some(&position) = self.positions.get(self.values.len())
             && position < end
         {
             // A slice would hold the whole part.
-            let index = UInt64Array::from(vec![position - self.before]);
+            let index = UInt64Array::from(vec![position - self.passed]);
             self.values.push(take(part, &index, None)?);
         }
-        self.before = end;
+        self.passed = end;
         Ok(())
     }
 }

@@ -87,7 +87,7 @@ impl JoinTask {
     /// Runs the join and sends its rows. Blocks.
     ///
     /// # Errors
-    /// Those of the inputs and of the join. None if the receiver is gone.
+    /// Those of the inputs and of the join. It is no error if the receiver is gone.
     pub(super) fn run(&self, rows: &mpsc::Sender<RecordBatch>) -> Result<()> {
         let spill = FileSpillSpace::new(&self.directory);
         let context = JoinContext {

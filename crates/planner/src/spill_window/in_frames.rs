@@ -71,7 +71,7 @@ impl FrameFunction {
         reads
     }
 
-    /// Begins with a partition of so many rows. `values` are those of [`reads`](Self::reads).
+    /// Begins with a partition of `rows` rows. `values` are those of [`reads`](Self::reads).
     ///
     /// # Errors
     /// The function does not take such values.

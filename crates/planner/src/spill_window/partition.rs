@@ -74,7 +74,7 @@ impl Windows {
         let keys = keys.into_iter().map(|key| key.expr).collect();
         let metrics = SpillMetrics::new(&ExecutionPlanMetricsSet::new(), partition);
         // A reservation that can be spilled leaves memory to others.
-        let can_spill = Passes::are_two(window.window_expr(), &schema);
+        let can_spill = Passes::can_run_in_two_passes(window.window_expr(), &schema);
         let by_row = |window| {
             if is_same_in_partition(window) {
                 None
@@ -305,7 +305,7 @@ fn evaluate_by_row(
 /// Reserves what the functions of a partition have in memory.
 ///
 /// # Errors
-/// There is not as much.
+/// There is not enough memory.
 fn reserve(memory: &MemoryReservation, passes: &Passes) -> Result<()> {
     let (size, largest) = passes.size();
     memory

@@ -31,14 +31,17 @@ pub(super) struct Passes {
     peers: Option<KeyRuns>,
     /// All rows of the partition.
     count: u64,
-    /// Rows that the second pass has returned, those before the last group of peers, and these groups.
+    /// Rows returned by the second pass.
     returned: u64,
+    /// Rows before the last peer group.
     before_peers: u64,
+    /// Peer groups so far.
     groups: u64,
-    /// The ends of the groups of peers, if a function needs them: in the first pass, and in the second one
-    /// with that of the last group.
+    /// The ends of the peer groups as the first pass finds them, if a function needs them.
     ends: Option<PeerEnds>,
+    /// The same ends for the second pass.
     ends_in_order: Option<EndsInOrder>,
+    /// The end of the last peer group, in the second pass.
     end_of_peers: u64,
     /// The columns that functions over frames read.
     columns: FileColumns,
@@ -46,7 +49,7 @@ pub(super) struct Passes {
 
 impl Passes {
     /// Returns true if windows can be computed in two passes.
-    pub(super) fn are_two(windows: &[Arc<dyn WindowExpr>], schema: &SchemaRef) -> bool {
+    pub(super) fn can_run_in_two_passes(windows: &[Arc<dyn WindowExpr>], schema: &SchemaRef) -> bool {
         let mut columns = FileColumns::new(schema);
         windows
             .iter()
@@ -180,7 +183,7 @@ impl Passes {
         (sizes.sum::<usize>() + self.columns.size(), name)
     }
 
-    /// Reads what the second pass needs for so many rows.
+    /// Reads ahead what the second pass needs for the next `rows` rows.
     ///
     /// # Errors
     /// A temporary file cannot be read.
@@ -254,8 +257,8 @@ fn integers(values: impl Iterator<Item = u64>) -> ArrayRef {
     Arc::new(UInt64Array::from_iter_values(values))
 }
 
-/// Returns the group, from 1, of a row of `count`, of which the first groups have one more if they cannot all
-/// have the same number.
+/// Returns the `ntile` bucket (from 1) of row `number` (from 0) of `count`; the first `count % groups`
+/// buckets have one row more.
 fn tile(number: u64, count: u64, groups: u64) -> u64 {
     let (least, larger) = (count / groups, count % groups);
     let in_larger = larger * (least + 1);

@@ -105,7 +105,7 @@ impl PeerEnds {
 }
 
 impl EndsInOrder {
-    /// Reads as many ends as some rows have groups at most.
+    /// Reads the ends that the next `rows` rows need at most: one for each.
     ///
     /// # Errors
     /// The file cannot be read.

@@ -48,7 +48,7 @@ pub(super) struct Suffixes {
     /// Rows of a block.
     block: usize,
     /// For each block, the state of the rows after it; made with the first result.
-    behind: Vec<Vec<ArrayRef>>,
+    states_after: Vec<Vec<ArrayRef>>,
     /// The results of the rows of one block, from its last row on, and the number of the block.
     results: Vec<ScalarValue>,
     of_block: usize,
@@ -62,14 +62,14 @@ impl Suffixes {
         is_known && !aggregate.is_distinct() && !aggregate.ignore_nulls()
     }
 
-    /// Creates it over so many rows.
+    /// Creates the aggregates of `rows` rows.
     pub(super) fn new(aggregate: AggregateFunctionExpr, arguments: Vec<ArrayRef>, rows: usize) -> Self {
         Self {
             aggregate,
             arguments,
             rows,
             block: rows.isqrt().max(MIN_ROWS),
-            behind: Vec::new(),
+            states_after: Vec::new(),
             results: Vec::new(),
             of_block: usize::MAX,
         }
@@ -83,7 +83,7 @@ impl Suffixes {
         if start >= self.rows {
             return self.aggregate.default_value(self.aggregate.field().data_type());
         }
-        if self.behind.is_empty() {
+        if self.states_after.is_empty() {
             self.make_states()?;
         }
         let block = start / self.block;
@@ -100,19 +100,19 @@ impl Suffixes {
 
     fn make_states(&mut self) -> Result<()> {
         let blocks = self.rows.div_ceil(self.block);
-        let mut behind = vec![Vec::new(); blocks];
+        let mut states_after = vec![Vec::new(); blocks];
         for block in (1..blocks).rev() {
-            let mut accumulator = self.behind(&behind[block])?;
+            let mut accumulator = self.accumulator_in(&states_after[block])?;
             self.update(accumulator.as_mut(), block * self.block, self.end_of(block))?;
             let state = accumulator.state()?.into_iter();
-            behind[block - 1] = state.map(|value| value.to_array()).collect::<Result<_>>()?;
+            states_after[block - 1] = state.map(|value| value.to_array()).collect::<Result<_>>()?;
         }
-        self.behind = behind;
+        self.states_after = states_after;
         Ok(())
     }
 
     fn make_results(&mut self, block: usize) -> Result<()> {
-        let mut accumulator = self.behind(&self.behind[block])?;
+        let mut accumulator = self.accumulator_in(&self.states_after[block])?;
         self.results.clear();
         for row in (block * self.block..self.end_of(block)).rev() {
             self.update(accumulator.as_mut(), row, row + 1)?;
@@ -123,7 +123,7 @@ impl Suffixes {
     }
 
     /// Returns an accumulator in a state, which is empty for no rows.
-    fn behind(&self, state: &[ArrayRef]) -> Result<Box<dyn Accumulator>> {
+    fn accumulator_in(&self, state: &[ArrayRef]) -> Result<Box<dyn Accumulator>> {
         let mut accumulator = self.aggregate.create_accumulator()?;
         if !state.is_empty() {
             accumulator.merge_batch(state)?;

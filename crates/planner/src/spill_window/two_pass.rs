@@ -44,7 +44,7 @@ pub(super) enum TwoPass {
         seen: u64,
         value: ScalarValue,
     },
-    /// The number of the group of rows, if they are divided into as many groups of about the same size.
+    /// The number of a row's group, if rows are divided into this number of groups of about the same size.
     Ntile(u64),
     /// A function over frames, and the columns that it reads.
     InFrames {

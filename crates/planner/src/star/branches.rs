@@ -326,6 +326,8 @@ impl<'a> Branches<'a> {
                 left != right && self.root[*left] == builder.root && self.root[*right] == builder.root
             })
             .collect();
+        // The next part is one that a condition connects with those joined so far, so that no join is a cross
+        // join.
         while let Some(next) = edges
             .iter()
             .find(|(left, _, right, _)| joined.contains(left) && !joined.contains(right))

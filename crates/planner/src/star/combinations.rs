@@ -59,6 +59,7 @@ impl CombinationNumbers {
             CombinationNumbers::Dense(sizes, numbers) => &mut numbers[rank(sizes) as usize],
             CombinationNumbers::Sparse(sizes, numbers) => numbers.entry(rank(sizes)).or_insert(0),
             CombinationNumbers::Wide(numbers) => {
+                // Not `entry`, which would allocate a key for each row.
                 if !numbers.contains_key(codes) {
                     numbers.insert(codes.into(), 0);
                 }
@@ -119,6 +120,7 @@ impl<'a> Combinations<'a> {
     pub(super) fn decode(self) -> Result<Vec<ArrayRef>> {
         let mut arrays = Vec::with_capacity(self.columns.len());
         for (at, column) in self.columns.iter().enumerate() {
+            // Without rows there is no combination to begin with.
             let codes = self.found[at.min(self.found.len())..].iter();
             let codes: Vec<u64> = codes.step_by(self.columns.len()).copied().collect();
             if let Some(space) = self.segment.column(*column).code_space() {

@@ -146,7 +146,7 @@ impl DimensionRows {
         let rows = Vec::from_iter(rows);
         let groups = rows.iter().filter_map(|row| self.numbers.get(*row));
         let groups = Vec::from_iter(groups.map(|number| *number as u32));
-        let payload = payload.iter().map(|column| Ok(values(column)?.of(&rows)));
+        let payload = payload.iter().map(|column| Ok(values(column)?.take(&rows)));
         let payload = payload.collect::<Result<Vec<MeasureValues>>>()?;
         if self.has_string_keys {
             let keys = strings(&keys[0])?;
@@ -201,7 +201,7 @@ impl DimensionRows {
         };
         let of_attributes = attributes.iter().map(|array| array.get_array_memory_size());
         let takes = dimension.bytes() + of_attributes.sum::<usize>();
-        // Input and result coexist for a moment.
+        // While the result was made, the input existed as well: the pool may refuse both together.
         self.memory.try_resize(made_of + takes)?;
         self.memory.try_resize(takes)?;
         Ok(Some(LoadedDimension {

@@ -65,6 +65,7 @@ impl DimensionScan {
             return None;
         };
         let (open, filters) = pool_table(&projection.input)?;
+        // Rows of the log have no codes.
         if open.delta.as_ref().is_some_and(|delta| delta.live_rows() > 0) {
             return None;
         }
@@ -158,6 +159,7 @@ impl DimensionScan {
             payload.push(PayloadColumn::open(segment, column)?);
         }
         let (mut keys, mut found) = (Vec::new(), Vec::new());
+        // Without a condition all rows come, so nothing is copied as the vectors grow.
         if conditions.is_empty() {
             keys.reserve(segment.rows() * self.keys.len());
             payload
@@ -217,6 +219,7 @@ impl DimensionScan {
             matched.add(rows.len());
             Ok(())
         };
+        // The selection cannot be stopped: after an error its remaining blocks are ignored.
         let mut result = Ok(());
         let selected = segment.select_blocks(conditions, 0..segment.rows(), |first, mask| {
             if result.is_ok() {
@@ -275,7 +278,7 @@ impl<'a> PayloadColumn<'a> {
         let space = column.code_space();
         Ok(PayloadColumn {
             reader: column.code_reader().map_err(external)?,
-            numbers: space.and_then(CodedValues::of).expect("codes of numbers"),
+            numbers: space.and_then(CodedValues::for_space).expect("codes of numbers"),
             has_null: space.is_some_and(|space| space.has_null()),
             values: MeasureValues::default(),
             block: MeasureValues::default(),

@@ -91,6 +91,7 @@ impl StarExec {
     /// Returns the node with those of the filters that restrict its groups; `None` if no filter does.
     pub fn with_key_filters(&self, filters: Vec<Arc<KeyFilter>>) -> Option<Self> {
         let keys = KeyFilters::for_shape(filters, &self.shape);
+        // A clone shares the result, which would be that without these keys.
         let exec = || Self {
             metrics: ExecutionPlanMetricsSet::new(),
             result: Arc::default(),
@@ -159,6 +160,7 @@ impl ExecutionPlan for StarExec {
     }
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        // A clone shares the result, and the next execution computes it anew.
         Ok(Arc::new(Self {
             metrics: ExecutionPlanMetricsSet::new(),
             result: Arc::default(),
@@ -180,6 +182,7 @@ impl ExecutionPlan for StarExec {
     }
 
     fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        // The clone shares the result: the first partition that is polled computes it for all.
         let (exec, schema) = (self.clone(), self.schema());
         let partitions = self.properties.output_partitioning().partition_count();
         let batches = futures::stream::once(async move {

@@ -73,6 +73,7 @@ impl StarExecution {
         let states = MemoryConsumer::new(format!("{} groups", shape.name()));
         let states = states.register(self.context.memory_pool());
         let Some((domains, numbers)) = domains(&shape, &added, self.exec.state.as_ref())? else {
+            // The plan that runs instead gets the memory.
             drop(memory);
             return self.replaced().await;
         };
@@ -104,6 +105,7 @@ impl StarExecution {
             }
             Err(error) => return Err(external(error)),
         };
+        // Dropping the future does not stop the blocking task, so the join polls a flag that is set then.
         let interrupt = CancelOnDrop::default();
         let ended = interrupt.flag();
         let of_join = Arc::clone(&shape);

@@ -21,10 +21,11 @@ use crate::row_size::known_bytes;
 use crate::sort_aggregate::SortAggregateExec;
 use crate::spill_window::SpillingWindowExec;
 
-/// Part of the queries' memory that rows may take without the node: one over this.
+/// Divisor of query memory: inputs estimated at no more than `memory / MEMORY_DIVISOR` bytes get no
+/// [`StringsExec`].
 const MEMORY_DIVISOR: usize = 16;
 
-/// The rule.
+/// The rule that inserts [`StringsExec`] below operators that retain rows.
 #[derive(Debug)]
 pub struct StringViewsRule;
 
@@ -70,7 +71,7 @@ fn has_views(schema: &Schema) -> bool {
         .any(|field| plain(field.data_type()).is_some())
 }
 
-/// Returns a node over the copied strings of its input, if it is one that collects.
+/// Wraps the input of a node that retains rows in a [`StringsExec`]; leaves other nodes as they are.
 fn over_strings(
     plan: Arc<dyn ExecutionPlan>,
     input: Arc<dyn ExecutionPlan>,
@@ -86,8 +87,8 @@ fn over_strings(
         let mode = running.input_order_mode.clone();
         let can_repartition = !running.partition_keys().is_empty();
         let of_strings = BoundedWindowAggExec::try_new(functions, strings, mode, can_repartition)?;
-        // Keys may be in order for another reason than that of the input, which alone is known above the
-        // strings: constants are.
+        // The node above the strings knows only the declared order of its input. If PARTITION BY is ordered
+        // for another reason, such as constant keys, leave the plan as it is.
         if of_strings.partition_by_sort_keys().is_err() {
             return Ok(Transformed::no(plan));
         }

@@ -1,8 +1,7 @@
 //! Rows of several values, `(a, b)`, as the operand of `IN` and as the only column of its subquery.
 //!
 //! [`semantics`](halocline_sql::semantics) writes `(a, b) IN (SELECT …)` as a comparison of calls of
-//! `row_value`, which type coercion gives equal types; here the calls are taken apart again, so that columns
-//! are compared.
+//! `row_value`, which type coercion gives equal types; this module splits the calls into their columns again.
 
 use std::sync::Arc;
 

@@ -72,7 +72,7 @@ impl Slab {
         }
     }
 
-    /// Returns the size of a chunk of so many nodes.
+    /// Returns the size of a chunk of `nodes` nodes.
     fn bytes_of(&self, nodes: u64) -> u64 {
         nodes
             .saturating_mul(self.node_size + NODE_SUM)

@@ -276,7 +276,7 @@ impl NodeAllocator {
             let Some((bits, rest)) = rest.split_at_checked(chunk.bits.len()) else {
                 return false;
             };
-            // Bits behind the last node are the only ones that are set now.
+            // Bits after that of the last node are the only ones that are set now.
             let outside = chunk.bits.iter().zip(bits).any(|(now, bits)| bits & now != *now);
             if head != [chunk.layout.start, chunk.layout.count] || outside {
                 return false;
@@ -455,7 +455,7 @@ mod tests {
         assert_eq!((again.stats(), again.usage(&[])), (nodes.stats(), usage.clone()));
         let free: BTreeSet<u64> = std::iter::from_fn(|| again.take()).collect();
         assert_eq!(free, [taken[5], taken[69], (2 << 20) + 512].into());
-        // Other chunks, words that are missing or too many, and a free node behind the last one.
+        // Other chunks, words that are missing or too many, and a free node after the last one.
         for other in [&[70][..], &[70, 4], &[70, 3, 1], &[64, 3]] {
             assert!(!chunks(other).restore(&usage, &[]));
         }

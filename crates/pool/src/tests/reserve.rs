@@ -265,7 +265,7 @@ fn vacuumed() {
     let medium = Wrapped::new(&Arc::new(Tracked::new(0).unwrap()));
     let pool = Pool::create_with(Arc::clone(&medium), RESERVED_POOL).unwrap();
     put(&pool, "big", 1, 200_000).unwrap();
-    // Behind the object, as its space was free before.
+    // After the object, as its space was free before.
     put(&pool, "a", 2, 100).unwrap();
     remove(&pool, "big").unwrap();
     for other_has_it_open in [true, false] {

@@ -164,7 +164,7 @@ fn creation_breaks() -> Result<(), String> {
         |medium| {
             let pool = Pool::create_with(Arc::clone(medium), SMALL_POOL).unwrap();
             drop(pool);
-            // The space behind the only directory is free, but not zero.
+            // The space after the only directory is free, but not zero.
             let free = DATA_START + BLOCK;
             medium.store(free, &vec![0xEE; (medium.len() - free) as usize]);
         },

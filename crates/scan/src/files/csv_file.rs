@@ -1,11 +1,11 @@
-//! CSV files as tables of a query: read as an import reads them, so that a type never alters a value.
+//! CSV files as tables of a query: read by the import reader, so that type inference never changes a value.
 //!
 //! That holds for paths in place of a table's name, with wildcards or not, and for external tables whose
 //! columns are not declared. Files that the reader of imports cannot read (compressed ones, or with options
 //! that it does not have) are left to DataFusion, with all columns as text.
 //!
 //! The types of large files come from a sample. A value of another kind makes the statement be planned again
-//! with wider types as long as it has returned no row; what a session has learnt of a file holds until it
+//! with wider types as long as it has returned no row; the session caches the inferred types until the file
 //! changes.
 
 use std::fs::Metadata;
@@ -46,7 +46,7 @@ impl FileTables {
         &self.scans
     }
 
-    /// Returns what is known of some CSV files; looks at them if they are new or have changed.
+    /// Returns what is known of some CSV files; reads them if they are new or have changed.
     async fn source(&self, paths: Vec<PathBuf>) -> Result<Arc<CsvSource>> {
         let files: Vec<FileIdentity> = paths.iter().map(|path| FileIdentity::from_path(path)).collect();
         let found = self.known().iter().find(|(known, _)| *known == files).cloned();
@@ -174,7 +174,7 @@ fn matching(pattern: &str) -> Vec<PathBuf> {
 #[derive(Debug, Clone, Default)]
 pub struct StartedScans(Arc<Mutex<Vec<Arc<ScanState>>>>);
 
-/// States that are kept for a statement that does not ask for them.
+/// Scan states kept at most; older ones are dropped if no statement takes them.
 const MAX_STATES: usize = 1024;
 
 impl StartedScans {
@@ -195,7 +195,7 @@ impl StartedScans {
     }
 }
 
-/// What tells whether a file is the one that was looked at.
+/// Path, size and modification time, by which a changed file is noticed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct FileIdentity {
     path: PathBuf,
@@ -214,10 +214,10 @@ impl FileIdentity {
     }
 }
 
-/// The CSV files that a session has looked at, the newest last.
+/// The CSV files that a session has read, the newest last.
 type KnownFiles = Vec<(Vec<FileIdentity>, Arc<CsvSource>)>;
 
-/// Number of tables of files whose columns are kept.
+/// Most file tables whose inferred columns are cached.
 const MAX_KNOWN_TABLES: usize = 64;
 
 async fn open(paths: Vec<PathBuf>, options: ImportOptions) -> Result<Arc<CsvSource>> {

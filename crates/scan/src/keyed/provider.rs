@@ -71,7 +71,8 @@ impl TableProvider for KeyedProvider {
         TableType::Base
     }
 
-    /// Conditions on key columns narrow the ranges that are read; rows in them are still filtered.
+    /// Returns `Inexact` for conditions on key columns: they narrow the key ranges, and rows are still
+    /// filtered.
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
         let answer = |filter: &&Expr| {
             if conditions(filter, &self.table).is_empty() {

@@ -81,7 +81,7 @@ impl KeyedReads {
             .is_ok_and(|tables| tables.is_some_and(|tables| tables.table(name).is_some()))
     }
 
-    /// Returns the names of the tables; none if the stores cannot be opened.
+    /// Returns the names of the tables; empty if the stores cannot be opened.
     pub fn names(&self) -> Vec<String> {
         match self.stores.existing_tables() {
             Ok(Some(tables)) => tables.names(),

@@ -8,7 +8,7 @@ use halocline_costs::cardinality::codes;
 use halocline_elf::Estimate;
 
 /// Returns the selection through the index of a segment that has this estimate. The index takes `bytes`
-/// bytes; in a clustered one, rows that are found together lie together.
+/// bytes; in a clustered one, matching rows are adjacent in the table.
 pub fn segment_selection(estimate: Estimate, is_clustered: bool, bytes: u64) -> SegmentSelection {
     SegmentSelection {
         rows: estimate.rows,

@@ -1,5 +1,5 @@
-//! Rows of the delta: added by the log and in no segment yet, so that every condition is evaluated on their
-//! values.
+//! Delta rows: rows that are in the log but not yet in a segment. They have no codes, so conditions are
+//! evaluated on values.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ impl DeltaRows {
                 let rows = first..batch.num_rows().min(first + rows_at_a_time.max(1));
                 let batch = batch.slice(rows.start, rows.len());
                 let numbers = start + rows.start..start + rows.end;
-                let kept = kept(delta, &batch, &numbers, self.condition.as_ref())?;
+                let kept = live_and_matching(delta, &batch, &numbers, self.condition.as_ref())?;
                 if kept.true_count() > 0 {
                     each(filter_record_batch(&batch, &kept)?)?;
                 }
@@ -102,7 +102,7 @@ pub(super) fn read_delta_rows(spec: &ScanSpec, batch: usize, rows: Range<usize>)
     };
     let numbers = start + rows.start..start + rows.end;
     let batch = batch.slice(rows.start, rows.len());
-    let kept = kept(delta, &batch, &numbers, spec.delta_filter.as_ref())?;
+    let kept = live_and_matching(delta, &batch, &numbers, spec.delta_filter.as_ref())?;
     let found = filter_record_batch(&batch, &kept)?;
     let place = spec.open.table.segments().len();
     spec.batch(found.num_rows(), |column| match found.columns().get(column) {
@@ -114,8 +114,8 @@ pub(super) fn read_delta_rows(spec: &ScanSpec, batch: usize, rows: Range<usize>)
     })
 }
 
-/// Returns a mask of the rows of a batch, which have these numbers in the delta, that are live and match.
-fn kept(
+/// Returns the mask of live, matching rows of a batch; `numbers` are its positions in the delta.
+fn live_and_matching(
     delta: &TableDelta,
     batch: &RecordBatch,
     numbers: &Range<usize>,

@@ -20,7 +20,7 @@ pub trait Narrowing: Send + 'static {
     fn end(&mut self) -> Result<()>;
 }
 
-/// Returns what is left of an input, of the same columns.
+/// Returns the rows of an input that are kept, with the same columns.
 pub fn narrowed(
     schema: SchemaRef,
     input: SendableRecordBatchStream,

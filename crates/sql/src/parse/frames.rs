@@ -1,7 +1,7 @@
 //! Frames of windows with `EXCLUDE`, which the parser does not know.
 //!
 //! The clause is taken out of the tokens, and a marker for it, a function without arguments, put in front of
-//! the expressions of `PARTITION BY`. What is left of the tokens keeps its places in the text.
+//! the expressions of `PARTITION BY`. The remaining tokens keep their places in the text.
 
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan, Tokenizer, Word};

@@ -242,7 +242,7 @@ fn select(select: &Select) -> CheckFlow {
     refuse(top.is_some(), "TOP", "write LIMIT n at the end of the query")?;
     refuse(
         exclude.is_some(),
-        "EXCLUDE behind the columns",
+        "EXCLUDE after the columns",
         "write SELECT * EXCLUDE (…)",
     )?;
     refuse(

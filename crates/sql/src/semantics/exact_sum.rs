@@ -153,7 +153,7 @@ impl<K: SumKind> GroupSums<K> {
         }
     }
 
-    /// Sums and which are not NULL of the groups that go.
+    /// Removes the emitted groups and returns their sums and validity.
     fn take(&mut self, emit_to: EmitTo) -> (Vec<StateOf<K>>, Option<NullBuffer>) {
         let sums = emit_to.take_needed(&mut self.sums);
         let valued = emit_to.take_needed(&mut self.valued);

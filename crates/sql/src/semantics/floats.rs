@@ -58,7 +58,7 @@ pub fn canonical(expr: Expr) -> Expr {
 }
 
 /// Returns an argument of an aggregate with one zero and one NaN. The aggregate keeps its name without an
-/// alias, behind which DataFusion's rule for aggregates of one distinct argument does not find it.
+/// alias, under which DataFusion's rule for aggregates of one distinct argument would not find it.
 pub(super) fn canonical_argument(expr: Expr) -> Expr {
     called(expr, &CANONICAL_ARGUMENT)
 }

@@ -4,8 +4,10 @@
 //! A statement passes through twice: as parsed ([`check`], [`refine`]), and as a logical plan (analyzer
 //! rules before and after DataFusion's coercion of types). Names of columns stay what DataFusion makes them.
 
+mod after_coercion;
 mod arithmetic;
 mod at_time_zone;
+mod before_coercion;
 mod cast;
 mod check;
 mod convert_scalar;
@@ -199,7 +201,7 @@ pub fn refine_expression(expression: &mut Expr) -> std::result::Result<(), Engin
 /// # Errors
 /// The expression cannot be traversed.
 pub fn refine_bound(expression: LogicalExpr) -> Result<LogicalExpr> {
-    rules::bound(expression)
+    after_coercion::bound(expression)
 }
 
 /// Rewrites a statement such that DataFusion reads it as it is meant.

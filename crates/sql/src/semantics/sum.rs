@@ -228,7 +228,10 @@ fn sum_of_signed(values: &[i64]) -> i128 {
     values.chunks(CHUNK).map(chunk).sum()
 }
 
-/// Sums as values of their type; a NULL has the sum 0.
+/// Narrows sums to the output type. The sum of a NULL entry must be 0, so that it fits.
+///
+/// # Errors
+/// A sum is outside of the type.
 fn narrowed<T: ArrowPrimitiveType>(
     sums: &[i128],
     nulls: Option<NullBuffer>,

@@ -22,7 +22,7 @@ const FIELDS: [&str; 41] = [
     "am", "pm", "A.M.", "P.M.", "TZ", "OF", "Q", "WW", "IW", "ID", "W",
 ];
 
-/// Fields that are known in lower case, too.
+/// Returns true if the field may be written in either case.
 fn is_case_free(field: &str) -> bool {
     !field.contains('.')
         && !matches!(

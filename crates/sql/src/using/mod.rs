@@ -10,6 +10,7 @@
 //! FROM clauses, which are taken from plans of its parts ([`columns`]).
 
 mod columns;
+mod joins;
 mod rewrite;
 mod scope;
 

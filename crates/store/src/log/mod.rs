@@ -19,7 +19,7 @@ use zerocopy::little_endian::U64;
 use crate::layout::FrameHead;
 
 pub(crate) use contents::{expiries_of, records_of, tail_of};
-pub(crate) use reader::{FoundFrame, LogReader, LogStep};
+pub(crate) use reader::{LogFrame, LogReader, LogStep};
 pub(crate) use writer::{LogMark, LogWriter};
 
 /// A position in the log.

@@ -21,13 +21,13 @@ use crate::record_arena::RecordArena;
 
 /// A frame of the log.
 #[derive(Debug)]
-pub(crate) struct FoundFrame {
+pub(crate) struct LogFrame {
     pub(crate) commit: u64,
     flags: u16,
     pub(crate) records: Vec<RecordRef>,
 }
 
-impl FoundFrame {
+impl LogFrame {
     /// Returns true if the next frame belongs to the same batch.
     pub(crate) fn goes_on(&self) -> bool {
         self.flags & FRAME_MORE != 0
@@ -52,7 +52,7 @@ pub(crate) struct LogReader<'a> {
 /// A step of the reader.
 #[derive(Debug)]
 pub(crate) enum LogStep {
-    OpenFrame(FoundFrame),
+    OpenFrame(LogFrame),
     /// The log goes on in this segment.
     Link(u64),
     End,
@@ -150,7 +150,7 @@ impl<'a> LogReader<'a> {
             return LogStep::Link(next);
         }
         self.position.offset = end;
-        LogStep::OpenFrame(FoundFrame {
+        LogStep::OpenFrame(LogFrame {
             commit: head.commit.get(),
             flags: head.flags.get(),
             records,

@@ -10,8 +10,8 @@ fn puts(keys: std::ops::Range<u32>) -> Vec<StoreStep> {
     keys.map(|key| Put(key, 30)).collect()
 }
 
-/// Checks that only so many flushes and fences can be left out unnoticed: none of those of commits. Of a
-/// checkpoint some can, as the log has everything until the pages of the one before are used again, a leaf
+/// Checks that only this number of flushes and fences can be left out unnoticed: none of those of commits. Of
+/// a checkpoint some can, as the log has everything until the pages of the one before are used again, a leaf
 /// with new values and new entries is flushed for both, and what a deletion replaced is purged at once.
 fn all_needed_but(flushes: usize, fences: usize, setup: &[StoreStep], steps: &[StoreStep]) {
     let report = mutants(setup, steps);

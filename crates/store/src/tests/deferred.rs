@@ -21,7 +21,7 @@ fn deferred(options: StoresOptions) -> StoresOptions {
     options.with_durable_commits(false)
 }
 
-/// Returns the number of steps whose effects a crash must not undo when so many have returned.
+/// Returns the number of steps whose effects a crash must not undo when `returned` steps have returned.
 fn durable(steps: &[StoreStep], returned: usize) -> usize {
     let is_durable = |step: &StoreStep| matches!(step, Flush | Checkpoint | Reclaim | Together(_));
     let last = steps[..returned].iter().rposition(is_durable);

@@ -146,7 +146,7 @@ fn constants_are_as_documented() {
         format!("nodes of {} KiB are the *segments*", SEGMENT >> 10),
         format!("{} leaves of 1 KiB", SEGMENT / LEAF),
         format!("{} branches of 4 KiB", SEGMENT / BRANCH),
-        format!("and {CHECKPOINT_COPY} bytes behind it"),
+        format!("and {CHECKPOINT_COPY} bytes after it"),
         format!("At offset {READER_EPOCH} of the root"),
         format!("more than {0} KiB is stored in chunks of {0} KiB", CHUNK >> 10),
     ] {

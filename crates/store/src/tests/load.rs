@@ -87,7 +87,7 @@ fn check(medium: Arc<Tracked>, crash: &Crash<'_>, case: LoadCase) -> Result<(), 
             let later = found.remove(&b"later"[..]).is_some();
             if (later && last < 4) || (!later && first >= 4) {
                 return Err(format!(
-                    "the later pair is there: {later}, behind {first} operations"
+                    "the later pair is there: {later}, after {first} operations"
                 ));
             }
             if found != pairs(case) || store.len() != (found.len() + usize::from(later)) as u64 {
@@ -104,7 +104,7 @@ fn check(medium: Arc<Tracked>, crash: &Crash<'_>, case: LoadCase) -> Result<(), 
     };
     if (is_there && last < 2) || (!is_there && first >= 2) {
         return Err(format!(
-            "the store is there: {is_there}, behind {first} operations"
+            "the store is there: {is_there}, after {first} operations"
         ));
     }
     let report = running.stores.check(&mut |_| std::ops::ControlFlow::Continue(()));

@@ -109,7 +109,7 @@ fn catalog_words(bytes: &[u8]) -> Vec<(String, u64)> {
     words
 }
 
-/// Flips a bit of a child of a branch. Returns false if it has not so many.
+/// Flips a bit of a child of a branch. Returns false if it has fewer.
 fn change_branch(image: &mut [u8], branch: u64, child: u64, bits: u64) -> bool {
     let page = branch as usize..(branch + BRANCH) as usize;
     let number = |at: usize| {

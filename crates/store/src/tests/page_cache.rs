@@ -52,7 +52,7 @@ fn reboot(memory: &Tracked) {
 }
 
 /// Accepts an image whose stores are refused, or hold what was synced before or after the workload.
-fn check(memory: &Arc<Tracked>, crash: &Crash<'_>, before: &Visible, behind: &Visible) -> Result<(), String> {
+fn check(memory: &Arc<Tracked>, crash: &Crash<'_>, before: &Visible, after: &Visible) -> Result<(), String> {
     reboot(memory);
     let is_closed = !crash.acknowledged.is_empty();
     let pool = Pool::open_on(lazy(memory)).map_err(|error| error.to_string())?;
@@ -65,7 +65,7 @@ fn check(memory: &Arc<Tracked>, crash: &Crash<'_>, before: &Visible, behind: &Vi
     }
     let running = Running::open(&pool)?;
     let found = running.contents()?;
-    if !is_closed && found == *before || found == *behind {
+    if !is_closed && found == *before || found == *after {
         Ok(())
     } else {
         Err(format!("{} and {} keys", found[0].len(), found[1].len()))

@@ -47,7 +47,7 @@ fn key(store: &str, number: u32) -> Vec<u8> {
 }
 
 impl Sample {
-    /// Returns the pairs after so many rounds of changes.
+    /// Returns the pairs after `rounds` rounds of changes.
     fn pairs_after(rounds: u32) -> BTreeMap<&'static str, Pairs> {
         let mut pairs: BTreeMap<&'static str, Pairs> = NAMES.map(|name| (name, Pairs::new())).into();
         (0..rounds).for_each(|round| {
@@ -68,7 +68,7 @@ impl Sample {
             .map(move |number| 8 * number + round)
     }
 
-    /// Makes the sample of a number of rounds, each with a checkpoint. Behind it are a few commits in the
+    /// Makes the sample of a number of rounds, each with a checkpoint. After it come a few commits in the
     /// log.
     pub(crate) fn new(rounds: u32) -> Self {
         let memory = Arc::new(Tracked::new(0).unwrap());

@@ -16,7 +16,7 @@ use crate::{Store, StoreSnapshot, Stores, StoresOptions, WriteBatch};
 /// A step of a workload. Keys are numbers, which several shapes of keys stand for.
 #[derive(Debug, Clone)]
 pub(crate) enum StoreStep {
-    /// Sets a key to a value of so many bytes.
+    /// Sets a key to a value of this many bytes.
     Put(u32, usize),
     Delete(u32),
     /// Puts of all these keys, and deletions of the others, in two stores.

@@ -201,7 +201,7 @@ impl Connection {
         }
     }
 
-    /// Reads the reply to a get, whose value has so many bytes. Returns false if there is none.
+    /// Reads the reply to a get, whose value has `bytes` bytes. Returns false if there is none.
     fn value(&mut self, bytes: usize) -> Result<bool> {
         if self.line()?.starts_with(b"END") {
             return Ok(false);
@@ -209,7 +209,7 @@ impl Connection {
         self.rest_of_value(bytes).map(|_| true)
     }
 
-    /// Reads a value of so many bytes behind its line, and the end of the reply.
+    /// Reads a value of `bytes` bytes after its line, and the end of the reply.
     fn rest_of_value(&mut self, bytes: usize) -> Result<Vec<u8>> {
         let rest = bytes + b"\r\nEND\r\n".len();
         while self.received.len() < rest {
@@ -224,7 +224,7 @@ impl Connection {
         Ok(value)
     }
 
-    /// Returns the value of an item, which has so many bytes, with its cas value. `None` if there is none.
+    /// Returns the value of an item, which has `bytes` bytes, with its cas value. `None` if there is none.
     pub(super) fn gets(&mut self, item: u64, bytes: usize) -> Result<Option<(Vec<u8>, u64)>> {
         self.send(format!("gets {}\r\n", key(item)).as_bytes())?;
         let line = String::from_utf8(self.line()?)?;

@@ -60,7 +60,7 @@ fn thread_counts(settings: &Settings) -> Vec<usize> {
     counts
 }
 
-/// Has `work` done for 0, 1, … `parts` - 1 by so many threads, each of which takes every n-th part. Returns
+/// Has `work` done for 0, 1, … `parts` - 1 by `threads` threads, each of which takes every n-th part. Returns
 /// the wrapping sum of the answers, and the time on the medium.
 fn in_parallel(
     medium: &AccessMedium,
@@ -97,9 +97,9 @@ fn in_parallel(
 }
 
 /// Fails unless the answers of all media are the same.
-fn agree(what: &str, media: &[AccessMedium], answers: &[u64]) -> Result<(), BenchError> {
+fn ensure_same(what: &str, media: &[AccessMedium], answers: &[u64]) -> Result<(), BenchError> {
     for (medium, answer) in media.iter().zip(answers) {
-        super::ordered::agree(
+        super::ordered::ensure_same(
             what,
             (&media[0].label.name, answers[0]),
             (&medium.label.name, *answer),

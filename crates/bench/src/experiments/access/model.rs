@@ -1,11 +1,11 @@
 //! Predictions of the time of hash probes from bandwidths and probe costs.
 //!
 //! The study's model counts the bytes that move: `8 |P| / B_p + (1 - π) |P| C / B_h`. It leaves out that a
-//! core waits for misses, of which it has only so many outstanding, and computes: on DRAM, whose bandwidth a
-//! random access does not reach, it predicts too little. The other model adds two times that are measured
-//! with all threads at work, instead of deriving them from bandwidths: that of reading the probe side alone,
-//! and that of the probes alone, with keys at hand. They include caches, TLBs, outstanding misses, and what
-//! threads take from each other.
+//! core waits for misses, of which it has only a limited number outstanding, and computes: on DRAM, whose
+//! bandwidth a random access does not reach, it predicts too little. The other model adds two times that are
+//! measured with all threads at work, instead of deriving them from bandwidths: that of reading the probe
+//! side alone, and that of the probes alone, with keys at hand. They include caches, TLBs, outstanding
+//! misses, and what threads take from each other.
 
 /// Bytes of a probe tuple: two columns of 4 bytes.
 const TUPLE: f64 = 8.0;

@@ -37,7 +37,7 @@ pub(super) fn compare(
         let mut systems = [run(0, &loaded.one), run(1, &loaded.many)];
         let samples = interleaved(settings.repetitions(5), &mut systems)?;
         drop(systems);
-        agree(&sql, answers.into_inner())?;
+        ensure_same(&sql, answers.into_inner())?;
         let config = config! {"query": sql, "name": name, "state": state};
         report.samples("one load", &config, "query", &samples[0], "ms")?;
         report.samples("appends", &config, "query", &samples[1], "ms")?;
@@ -115,7 +115,7 @@ fn ask(database: &Database, runtime: &Runtime, sql: &str) -> Result<(f64, Vec<St
     Ok((milliseconds, answer::lines(&batches)?))
 }
 
-fn agree(sql: &str, answers: [Option<Vec<String>>; 2]) -> Result<(), BenchError> {
+fn ensure_same(sql: &str, answers: [Option<Vec<String>>; 2]) -> Result<(), BenchError> {
     let [left, right] = answers;
     if left == right {
         return Ok(());

@@ -84,7 +84,7 @@ fn measure(
         answered.push(start.elapsed().as_secs_f64());
         written.push(fed as f64);
         let found = (found.map(|value| value.len()), target.store().len());
-        super::super::ordered::agree(
+        super::super::ordered::ensure_same(
             "length of a value, number of keys",
             ("the model", (Some(VALUE), run.records)),
             ("store", found),

@@ -76,14 +76,14 @@ fn insist(system: &str, tree: &dyn OrderedIndex, expected: keys::Sum) -> Result<
         let (key, value) = entry?;
         found.add(key, value);
     }
-    agree("all entries", ("the model", expected), (system, found))
+    ensure_same("all entries", ("the model", expected), (system, found))
 }
 
 /// Fails unless two systems give the same answer.
 ///
 /// # Errors
 /// [`BenchError::Disagreement`] if the answers differ.
-pub(super) fn agree<T: PartialEq + std::fmt::Debug>(
+pub(super) fn ensure_same<T: PartialEq + std::fmt::Debug>(
     what: &str,
     left: (&str, T),
     right: (&str, T),

@@ -42,7 +42,7 @@ pub(in crate::experiments) fn ask_in_turn(
         lines.sort_unstable();
         answers.push(lines);
     }
-    agree(query, sessions, &answers)?;
+    ensure_same(query, sessions, &answers)?;
     let mut times = vec![Samples::default(); sessions.len()];
     let mut lines = times.clone();
     for _ in 0..rounds.max(1) {
@@ -60,7 +60,11 @@ pub(in crate::experiments) fn ask_in_turn(
 }
 
 /// Fails unless sessions over the same rows give the same answer.
-fn agree(query: &str, sessions: &[NamedSession<'_>], answers: &[Vec<String>]) -> Result<(), BenchError> {
+fn ensure_same(
+    query: &str,
+    sessions: &[NamedSession<'_>],
+    answers: &[Vec<String>],
+) -> Result<(), BenchError> {
     for (at, named) in sessions.iter().enumerate() {
         let same_rows = |first: &usize| sessions[*first].scale_factor == named.scale_factor;
         let Some(first) = (0..at).find(same_rows) else {

@@ -18,8 +18,8 @@ pub(super) struct Peak {
     pub(super) opened: u64,
 }
 
-/// Measures the peaks of all pools of the largest scale factor. Returns none if [`Settings::program`] is not
-/// set.
+/// Measures the peaks of all pools of the largest scale factor. The list is empty if [`Settings::program`] is
+/// not set.
 pub(super) fn peaks(
     stored: &[Sizes],
     settings: &Settings,

@@ -29,7 +29,7 @@ pub(in crate::experiments) struct QueryCost {
 }
 
 /// Asks every system the same queries: once to warm up, then `rounds` times in turn. As many of them as the
-/// first system answers in `seconds`; when there are not so many, all of them several times.
+/// first system answers in `seconds`; when there are fewer, all of them several times.
 ///
 /// # Errors
 /// The systems answer differently.
@@ -59,7 +59,7 @@ pub(in crate::experiments) fn compare(
     for system in systems {
         sums.push(system.ask(queries, count, 1)?.checksum);
     }
-    agree(systems, queries, &sums)?;
+    ensure_same(systems, queries, &sums)?;
     for _ in 0..rounds.max(1) {
         for (system, measured) in systems.iter().zip(&mut measured) {
             let asked = system.ask(queries, count, passes)?;
@@ -91,7 +91,7 @@ fn real(system: &IndexSystem, queries: &Queries, count: usize) -> Result<f64, Be
     Ok(start.elapsed().as_secs_f64())
 }
 
-pub(super) fn agree(
+pub(super) fn ensure_same(
     systems: &[&IndexSystem],
     queries: &Queries,
     sums: &[super::index::Checksum],

@@ -1,6 +1,6 @@
 //! Systems that change while they are asked: all get the same queries, each list of them once, in turn.
 
-use super::compare::agree;
+use super::compare::ensure_same;
 use super::{IndexSystem, QuerySource, QueryType};
 use crate::BenchError;
 
@@ -34,7 +34,7 @@ pub(in crate::experiments) fn lockstep(
             *seconds += asked.seconds;
             sums.push(asked.checksum);
         }
-        agree(systems, &queries, &sums)?;
+        ensure_same(systems, &queries, &sums)?;
         left -= queries.len();
     }
     Ok(seconds)

@@ -15,11 +15,11 @@ pub(in crate::experiments) enum QueryType {
     Exact,
     /// Exact matches, many at a time.
     ExactBatch,
-    /// Windows of so many percent in every dimension.
+    /// Windows of this many percent in every dimension.
     Range(f64),
-    /// Windows of so many percent in every second dimension.
+    /// Windows of this many percent in every second dimension.
     Partial(f64),
-    /// Windows of so many percent in dimensions 1 and 2.
+    /// Windows of this many percent in dimensions 1 and 2.
     OneAndTwo(f64),
 }
 

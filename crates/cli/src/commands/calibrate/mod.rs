@@ -28,7 +28,7 @@ pub(crate) fn calibrate(args: &CalibrateArgs) -> Result<(), CliError> {
     }
     let mut out = io::stdout();
     if args.json {
-        let resembles = |figures| Resemblance::of(figures, &profile.dram);
+        let resembles = |figures| Resemblance::find(figures, &profile.dram);
         let all = json!({
             "file": file.as_ref().map(|file| file.display().to_string()),
             "profile": profile,

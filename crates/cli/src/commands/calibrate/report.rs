@@ -126,7 +126,7 @@ fn resemblances(profile: &Profile, out: &mut impl Write) -> Result<(), CliError>
             profile: name,
             device,
             factor,
-        } = Resemblance::of(figures, &profile.dram);
+        } = Resemblance::find(figures, &profile.dram);
         writeln!(
             out,
             "{heading}: most like {device} (profile {name}) in proportion to DRAM; its figures differ by a factor of \

@@ -240,7 +240,7 @@ impl Evaluation<'_, '_, '_> {
             if is_open(row) && (is_enough || pattern.matches(strings.get(row))) {
                 found[row / 64] |= 1 << (row % 64);
             }
-            // The answer holds for the whole string, so the search goes on behind it.
+            // The answer holds for the whole string, so the search goes on after it.
             from = end;
         }
         Ok(found)

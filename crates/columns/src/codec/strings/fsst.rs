@@ -97,7 +97,7 @@ impl StringCodec for Fsst {
             };
             let (word, left) = (constant.word(at), constant.len() - at);
             let differing = symbol ^ word;
-            // Bytes behind the symbol, or behind the constant, are not compared.
+            // Bytes past the symbol, or past the constant, are not compared.
             let first = differing.trailing_zeros() as usize / 8;
             if first < len.min(left) {
                 let byte = |word: u64| word.to_le_bytes()[first];

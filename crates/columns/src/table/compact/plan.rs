@@ -10,8 +10,8 @@ use crate::{Segment, Table};
 pub struct CompactionPolicy {
     /// Segments with fewer live rows are small: two of them side by side are merged.
     pub small_rows: u64,
-    /// Larger segments are in tiers, each this many times as large as the one before; so many of one tier,
-    /// with any smaller ones between them, are merged. At least 2.
+    /// Larger segments are in tiers, each this many times as large as the one before; this many of one
+    /// tier, with any smaller ones between them, are merged. At least 2.
     pub fanout: u64,
     /// A segment with a larger share of deleted rows than this is written anew.
     pub deleted_share: f64,

@@ -26,12 +26,13 @@ struct ArrayJoin<'a> {
     plan: &'a EquiPlan<'a>,
     rows: &'a dyn RandomRows,
     keys: &'a DenseKeyMap,
-    /// A bit per build row that has a partner; empty if nobody asks.
+    /// One bit per build row, set once it has matched; empty unless the join kind needs it.
     matched: Vec<AtomicU64>,
 }
 
 impl EquiJoin {
-    /// Joins rows whose single key says where they are. Returns the same rows as [`run`](EquiJoin::run).
+    /// Joins by looking up the number of the build row in a map from its keys. Returns the same rows as
+    /// [`run`](EquiJoin::run).
     ///
     /// Takes O(probe rows + pairs) time, and for kinds that return build rows without partner
     /// O(build rows).
@@ -128,6 +129,7 @@ impl ArrayJoin<'_> {
             pairs.build.retain(|_| kept.next().unwrap_or(false));
         }
         if plan.kind().tracks_build() {
+            // Relaxed order suffices: the bits are read once the probe's threads have been joined.
             for &row in &pairs.build {
                 self.matched[row as usize / 64].fetch_or(1 << (row % 64), Ordering::Relaxed);
             }
@@ -154,7 +156,7 @@ impl ArrayJoin<'_> {
         self.matched[row as usize / 64].load(Ordering::Relaxed) & 1 << (row % 64) != 0
     }
 
-    /// Returns the build rows that the kind asks for.
+    /// Emits the build rows that the join kind requires: matched ones, unmatched ones, or all with a mark.
     fn emit_build(&self) -> JoinResult<()> {
         let plan = self.plan;
         if !plan.kind().tracks_build() || plan.is_void() {

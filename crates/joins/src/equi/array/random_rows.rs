@@ -1,4 +1,4 @@
-//! Build sides of array joins: rows that are read by number.
+//! Build sides of array joins: rows accessed by row number.
 
 use arrow_array::{ArrayRef, RecordBatch, UInt32Array};
 use arrow_schema::{Schema, SchemaRef};
@@ -11,11 +11,11 @@ use crate::JoinResult;
 /// Bits of the number of a row within a block of a column.
 const BLOCK_BITS: u32 = BLOCK_ROWS.ilog2();
 
-/// Bits of a row that one pass of the sort looks at.
+/// Bits of the row number that one radix-sort pass consumes.
 const PASS_BITS: u32 = 8;
 
-/// Returns rows sorted by block (least significant digits first), and the position there of each row.
-/// O(rows).
+/// Returns the row numbers sorted by block (LSD radix sort), and for each input row its position in that
+/// order. O(rows).
 fn by_block(rows: &[u32]) -> (Vec<u32>, UInt32Array) {
     let most = rows.iter().copied().max().unwrap_or(0);
     let mut order: Vec<u32> = (0..rows.len() as u32).collect();
@@ -44,12 +44,12 @@ fn by_block(rows: &[u32]) -> (Vec<u32>, UInt32Array) {
     (sorted, UInt32Array::from(next))
 }
 
-/// Rows that are read by number.
+/// Rows accessed by row number.
 pub trait RandomRows: Sync {
     /// Returns the columns.
     fn schema(&self) -> SchemaRef;
 
-    /// Returns the number of rows, below 2^32, those that are not live included.
+    /// Returns the number of rows, including deleted ones; below 2^32.
     fn rows(&self) -> usize;
 
     /// Returns columns of some rows, in this order; rows may repeat.
@@ -135,7 +135,7 @@ impl TableRows {
         (segment, row - self.starts[segment] as u32)
     }
 
-    /// Returns columns of some rows, fastest if those of a block follow each other.
+    /// Gathers columns of `rows`; fastest if rows of one block are adjacent.
     fn gather(&self, rows: &[u32], columns: &[usize]) -> JoinResult<Vec<ArrayRef>> {
         if let [segment] = &*self.segments {
             let gather = |column: &usize| Ok(segment.column(self.columns[*column]).gather(rows)?);

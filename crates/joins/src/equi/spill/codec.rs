@@ -61,9 +61,9 @@ pub(super) fn decode(layout: &RowLayout, rows: usize, from: &[u8], block: &mut R
             block.words[row * layout.stride + word] = Span::new(at, len).0;
             at += len;
         })?;
-        let (values, behind) = rest.split_at_checked(at - start)?;
+        let (values, after) = rest.split_at_checked(at - start)?;
         block.bytes.extend_from_slice(values);
-        rest = behind;
+        rest = after;
     }
     (rest.is_empty() && block.bytes.len() <= u32::MAX as usize + MAX_VALUE_LEN).then_some(())
 }

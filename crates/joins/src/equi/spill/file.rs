@@ -42,7 +42,7 @@ impl FileSpillSpace {
         &self.directory
     }
 
-    /// Returns the length of the file in bytes: the most that was in use at a time.
+    /// Returns the length of the file in bytes: its peak size.
     pub fn len(&self) -> u64 {
         self.state().len
     }

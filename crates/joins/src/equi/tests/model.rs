@@ -115,7 +115,7 @@ impl KeyType {
             KeyType::FiveInt64 => 5,
             _ => 1,
         };
-        // Behind the payload.
+        // After the payload.
         (PAYLOAD..PAYLOAD + columns).collect()
     }
 }

@@ -3,8 +3,8 @@
 //! Keys with the same hash are linked, newest first.
 //!
 //! Invariants: the lock of its stripe is held for following the link of a hash, and alone for
-//! [changing](super::change) it and for freeing a record behind it. Nodes are allocated without it, because
-//! the walk over the nodes in use takes it.
+//! [changing](super::change) it and for freeing a record that it links. Nodes are allocated without it,
+//! because the walk over the nodes in use takes it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -45,7 +45,7 @@ pub(crate) struct TreeGeneration {
 /// The offset of a damaged record, and its damage.
 pub(super) type DamagedRecord = (u64, &'static str);
 
-/// The place of a key behind its hash.
+/// The place of a key in the list of its hash.
 pub(super) struct RecordPlace {
     /// The first record with this hash.
     pub(super) head: Option<u64>,
@@ -208,7 +208,7 @@ impl ItemGeneration for TreeGeneration {
 }
 
 impl TreeGeneration {
-    /// Returns the records of a hash, or none if the generation is retired or one of them is damaged.
+    /// Returns the records of a hash; empty if the generation is retired or one of them is damaged.
     fn records(&self, hash: u64) -> Result<Vec<ItemRecordHead>> {
         let _lock = self.shared.read(hash);
         let mut records = Vec::new();

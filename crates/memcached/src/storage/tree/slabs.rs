@@ -2,7 +2,7 @@
 //!
 //! A crash leaks no node: one that no tree leads to is free again. Which ones those are is found out after
 //! the opening, by the [walk](super::usage) over the tree; until then the nodes that may be in use are in
-//! doubt, and new ones come from behind a frontier that the slab keeps.
+//! doubt, and new ones come from beyond a frontier that the slab keeps.
 
 use halocline_media::Medium;
 use halocline_pool::{ConfirmedNode, Pool, PoolError, Slab, SlabOptions};

@@ -4,8 +4,8 @@
 //! it. It takes small steps in the background, while items are stored to nodes that were certainly free;
 //! nodes that are still in doubt at the end are free. A change that finds no free node completes it.
 //!
-//! Invariant: a record behind a hash that the walk has passed was confirmed, or was stored since the opening.
-//! Both the walk and a change of the record behind a hash hold the lock of its stripe.
+//! Invariant: a record in the list of a hash that the walk has passed was confirmed, or was stored since the
+//! opening. Both the walk and a change of the records of a hash hold the lock of its stripe.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -81,7 +81,7 @@ impl RecordWalk {
 impl TreeGeneration {
     /// Confirms the nodes of the records of a hash. The link to a record that is damaged stays, so that
     /// whoever asks for its item gets an error and does not take it for one that was never stored. Its first
-    /// node stays in use, too; the others, which it does not tell, and the records behind it will be used for
+    /// node stays in use, too; the others, which it does not tell, and the records after it will be used for
     /// others.
     fn confirm(&self, hash: u64) -> Result<()> {
         let shared = &*self.shared;

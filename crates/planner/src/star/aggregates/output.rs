@@ -34,7 +34,7 @@ pub(in crate::star) enum AggregateOutput {
     DecimalAverage(usize, u8, i8, u32),
     /// A covariance, or its root, of values whose scales have this sum.
     Covariance(PairSums, Covariance, i32),
-    /// The correlation of pairs, then each side with itself.
+    /// A correlation of x and y: the sums over the pairs of x and y, of x and x, and of y and y.
     Correlation(PairSums, PairSums, PairSums),
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use halocline_emulator::{Device, Watch};
 use halocline_pool::Pool;
 
-use super::super::agree;
+use super::super::ensure_same;
 use super::super::medium::TreeMedium;
 use super::store::Store;
 use super::{Contender, Operation, TreeVariant, share};
@@ -70,7 +70,7 @@ impl Twins {
         let (found_again, lap) = run(&*self.emulated, Some(&self.device))?;
         let calls = lap.counts.calls as f64 / threads as f64;
         charge.learn(plain.time.as_secs_f64(), lap.time.as_secs_f64(), calls);
-        agree(
+        ensure_same(
             operation.name(),
             ("in DRAM", found),
             ("in emulated DRAM", found_again),
@@ -127,7 +127,7 @@ pub(super) fn timed(
         let watch = Watch::start(contender.device.as_ref());
         let found = share(threads, part, |keys| operation.run(&*contender.store, keys))?;
         if let Some(of_twins) = of_twins {
-            agree(
+            ensure_same(
                 operation.name(),
                 (&contender.name, found),
                 ("its twins", of_twins),

@@ -30,10 +30,10 @@ trait PeerStore: Sync + Sized {
     /// Changes keys in one durable commit.
     fn commit(&self, keys: &[u64], change: Change) -> Result<(), Self::Error>;
 
-    /// As [`Store::get`].
+    /// Looks up keys like [`Store::get`].
     fn get(&self, keys: &[u64]) -> Result<u64, Self::Error>;
 
-    /// As [`Store::scan`].
+    /// Scans like [`Store::scan`].
     fn scan(&self, from: &[u64], count: usize) -> Result<u64, Self::Error>;
 }
 
@@ -69,8 +69,8 @@ impl<P: PeerStore> Store for Peer<P> {
     }
 }
 
-/// Opens all stores, empty, in the directory of `place`. Returns none if the medium is emulated, as it has no
-/// files.
+/// Opens all stores, empty, in the directory of `place`. The list is empty if the medium is emulated, as it
+/// has no files.
 ///
 /// # Errors
 /// A store cannot be opened.

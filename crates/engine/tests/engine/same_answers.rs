@@ -6,7 +6,7 @@ use halocline_engine::Database;
 use super::support::{lines, query, run};
 
 /// Asks all and compares; rows in any order unless the query sorts them.
-pub(crate) async fn agree(db: &Database, plain: &SessionContext, text: &str) {
+pub(crate) async fn assert_same_answers(db: &Database, plain: &SessionContext, text: &str) {
     let sorts = text.to_uppercase().contains("ORDER BY");
     let in_order = |mut rows: Vec<String>| {
         if !sorts {
