@@ -235,8 +235,8 @@ def wide(program, directory, scale):
         last = int(questions.WIDE_ROWS * max(scale, 1)) - 1
         rows = questions.WIDE_TABLE.replace("{last}", str(last))
         unfinished.unlink(missing_ok=True)
-        subprocess.run([program, "sql", scratch, f"COPY ({rows}) TO '{unfinished}'"], check=True, stdout=subprocess.DEVNULL)
-        scratch.unlink()
+        subprocess.run([program, "sql", scratch, "--create", f"COPY ({rows}) TO '{unfinished}'"], check=True, stdout=subprocess.DEVNULL)
+        scratch.unlink(missing_ok=True)
         unfinished.rename(file)
     return {"wide": str(file)}, data.imported(program, directory, {"wide": file})
 
