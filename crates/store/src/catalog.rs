@@ -74,7 +74,10 @@ impl Catalog {
     /// Returns true if a checkpoint has to write a new catalog after this one.
     pub(crate) fn is_renewed(&self) -> bool {
         let appended = self.len - self.first_len;
-        self.segments.is_empty() || self.must_renew || appended > self.first_len.max(MIN_APPENDED_BYTES)
+        self.segments.is_empty()
+            || self.must_renew
+            || appended > self.first_len.max(MIN_APPENDED_BYTES)
+            || injected(StoreFault::RenewCatalog)
     }
 }
 

@@ -49,6 +49,8 @@ halocline_faults::faults! {
         ReplayMoved,
         /// A checkpoint does not record the pages that it has allocated.
         ForgetAllocated,
+        /// Each checkpoint writes a whole catalog.
+        RenewCatalog,
         /// A checkpoint does not carry the ranges on whose keys are not deleted yet.
         ForgetDeletedRanges,
         /// A new value of a key whose range is deleted does not say that the key was deleted before.
