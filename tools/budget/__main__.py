@@ -5,8 +5,9 @@
 Each statement runs in a process of its own, with default settings, once without a limit and once for each limit; where the
 Python package duckdb is installed, also with DuckDB under the same limits. Pools, spill files and DuckDB's files are in DIR,
 which must not be in memory: tmpfs is charged to the group. A statement fails if it is killed, has another answer than
-without a limit, or takes more than ten times as long as without one and than DuckDB under the same limit. One that is
-refused counts apart. Needs root, for control groups.
+without a limit, is refused although it should not be, takes more than 90 % of the limit as anonymous memory, or takes more
+than ten times as long as without a limit and than DuckDB under the same limit. The exit code is 1 if one fails. Needs root,
+for control groups.
 """
 
 import argparse
@@ -33,6 +34,8 @@ TIMES = 10
 LEAST = 20
 # The same where times do not count.
 UNTIMED = 600
+# Largest share of a limit that anonymous memory may take.
+MOST_MEMORY = 0.9
 SSB = ["date", "supplier", "customer", "part", "lineorder"]
 
 
@@ -47,7 +50,7 @@ def arguments():
     parser.add_argument("--scale", type=float, default=3, help="scale factor of TPC-H and SSB [default: 3]")
     parser.add_argument("--rows", type=int, default=10_000_000, help="of the tables of group-by and joins [default: 10000000]")
     parser.add_argument("--limits", default="128M,256M,400M,1G", help="of the groups [default: 128M,256M,400M,1G]")
-    parser.add_argument("--sets", default="tpch,ssb,group-by,joins,operators,writes", help="which statements")
+    parser.add_argument("--sets", default="tpch,ssb,group-by,joins,operators,wide,products,writes", help="which statements")
     parser.add_argument("--only", help="names of statements, separated by commas")
     parser.add_argument("--sessions", type=int, default=1, help="of one process, which answer each query at once [default: 1]")
     parser.add_argument("--sessions-program", default="target/release/examples/sessions", help="the program for more than one session")
@@ -60,6 +63,15 @@ def arguments():
 
 def reads(sql):
     return sql.lstrip().upper().startswith(("SELECT", "WITH"))
+
+
+def filled(statement, names):
+    """Returns a statement, or the words of a command, with {name} replaced by the path of that name."""
+    if isinstance(statement, list):
+        return [filled(word, names) for word in statement]
+    for name, path in names.items():
+        statement = statement.replace("{" + name + "}", str(path))
+    return statement
 
 
 class Runs:
@@ -79,13 +91,15 @@ class Runs:
         if system == "duckdb":
             file = pool.with_suffix(".duckdb")
             return [sys.executable, str(Path(__file__).with_name("duck.py")), str(file), str(self.work), sql]
+        if isinstance(sql, list):
+            return [self.options.program, *sql]
         if len(answers_to) > 1:
             return [self.options.sessions_program, str(pool), sql, *map(str, answers_to)]
         options = ["--read-only"] if reads(sql) else []
         return [self.options.program, "sql", str(pool), *options, "--output", "csv", sql]
 
     def run(self, system, pool, sql, limit, seconds, sessions=1):
-        """Returns how the process ended, and the answer of each session."""
+        """Returns how the process ended, and the answer of each session. `sql` is a statement, or a command, which answers nothing."""
         group = cgroup.ControlGroup(limit) if limit else None
         outputs = [self.work / f"{system}.{number}.csv" for number in range(sessions)]
         said = outputs[0] if sessions == 1 else self.work / f"{system}.out"
@@ -95,7 +109,8 @@ class Runs:
         finally:
             if group:
                 group.close()
-        return ended, [answers.read(output) for output in outputs] if ended.code == 0 else []
+        has_answer = ended.code == 0 and isinstance(sql, str)
+        return ended, [answers.read(output) for output in outputs] if has_answer else []
 
     def ask(self, kind, name, pool, sql, limits):
         sessions = self.options.sessions
@@ -122,17 +137,18 @@ class Runs:
                 outcome = "wrong"
             self.add(kind, name, limit, outcome, ended, free, duck)
 
-    def write(self, pool, limits):
-        """Runs the statements that write, on a copy of the pool for each limit."""
+    def write(self, tables, pool, limits):
+        """Runs the statements and commands that write, on a copy of the pool for each limit."""
         expected = {}
+        copy = self.work / "writes.pool"
+        names = {"work": self.work, "pool": copy, "lineitem": tables["lineitem"]}
         for limit in [None, *limits]:
-            copy = self.work / "writes.pool"
             shutil.copyfile(pool, copy)
             for name, sql in questions.WRITES:
                 if self.options.only and name not in self.options.only.split(","):
                     continue
                 seconds = self.at_least(TIMES * expected[name][0].seconds) if limit else 3600
-                ended, found = self.run("halocline", copy, sql.replace("{work}", str(self.work)), limit, seconds)
+                ended, found = self.run("halocline", copy, filled(sql, names), limit, seconds)
                 if not limit:
                     expected[name] = (ended, found)
                     continue
@@ -205,7 +221,24 @@ def pools(options, wanted):
         found["group-by"] = data.group_by(program, options.directory / "group-by", options.rows)
     if "joins" in wanted:
         found["joins"] = join_data.questions(program, options.directory / "joins", options.rows)
+    if {"wide", "products"} & wanted:
+        tables, pool = wide(program, options.directory / f"wide{options.scale:g}", options.scale)
+        found |= {"wide": (tables, pool), "products": (tables, pool)}
     return found
+
+
+def wide(program, directory, scale):
+    """Returns the file of the table of wide texts by its name, and the pool."""
+    directory.mkdir(parents=True, exist_ok=True)
+    file, unfinished, scratch = (directory / name for name in ("wide.parquet", "unfinished.parquet", "scratch.pool"))
+    if not file.exists():
+        last = int(questions.WIDE_ROWS * max(scale, 1)) - 1
+        rows = questions.WIDE_TABLE.replace("{last}", str(last))
+        unfinished.unlink(missing_ok=True)
+        subprocess.run([program, "sql", scratch, "--create", f"COPY ({rows}) TO '{unfinished}'"], check=True, stdout=subprocess.DEVNULL)
+        scratch.unlink(missing_ok=True)
+        unfinished.rename(file)
+    return {"wide": str(file)}, data.imported(program, directory, {"wide": file})
 
 
 def load_duckdb(tables, pool):
@@ -222,6 +255,13 @@ def load_duckdb(tables, pool):
         connection.execute(f"CREATE TABLE {name} AS SELECT * FROM read_parquet('{path}')")
     connection.close()
     unfinished.rename(file)
+
+
+def has_failed(row):
+    """Returns true if a statement did not do what it has to."""
+    may_be_refused = (row["set"], row["statement"]) in questions.MAY_BE_REFUSED
+    accepted = ("right", "refused") if may_be_refused else ("right",)
+    return row["outcome"] not in accepted or row["share"] > MOST_MEMORY
 
 
 def main():
@@ -243,7 +283,7 @@ def main():
         if runs.duckdb:
             load_duckdb(tables, pool)
         if kind == "writes":
-            runs.write(pool, limits)
+            runs.write(tables, pool, limits)
             continue
         for name, sql in all_sets[kind]:
             if options.only and name not in options.only.split(","):
@@ -251,8 +291,12 @@ def main():
             runs.ask(kind, name, pool, sql.strip(), limits)
     shutil.rmtree(runs.work, ignore_errors=True)
     table(runs.rows, limits)
-    bad = [row for row in runs.rows if row["outcome"] in ("killed", "slow", "wrong")]
-    return 1 if bad else 0
+    failed = [row for row in runs.rows if has_failed(row)]
+    for row in failed:
+        limit = f"{row['limit'] >> 20} MiB" if row["limit"] else "no limit"
+        share = f", {row['share']:.0%} of the memory" if row["share"] else ""
+        print(f"budget: {row['set']}, {row['statement']}, {limit}: {row['outcome']}{share}", file=sys.stderr)
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

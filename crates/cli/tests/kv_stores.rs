@@ -257,3 +257,20 @@ fn trees_are_exported_too() {
         "{\"key\":1,\"value\":8}\n{\"key\":2,\"value\":7}\n"
     );
 }
+
+#[test]
+fn another_process_waits_for_the_stores() {
+    let home = home_with_store();
+    home.ok(&["kv", "p", "put", "a", "1"]);
+    let pool = Pool::open(home.path("p"), &PoolOptions::default()).unwrap();
+    let stores = Stores::open(&pool).unwrap();
+    assert_error(
+        &home.fails(1, &["kv", "p", "put", "a", "2"]),
+        &[&format!("is open in process {}", std::process::id())],
+    );
+    // Readers do not wait.
+    assert_eq!(stdout(&home.ok(&["kv", "p", "get", "a", "--raw"])), "1");
+    drop(stores);
+    home.ok(&["kv", "p", "put", "a", "2"]);
+    assert_eq!(stdout(&home.ok(&["kv", "p", "get", "a", "--raw"])), "2");
+}

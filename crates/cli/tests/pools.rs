@@ -268,18 +268,74 @@ fn tables_with_a_primary_key_are_described() {
     assert!(!stdout(&home.ok(&["info", "p"])).contains("table k"));
 }
 
-/// Runs the program so that the permissions of files hold for it, also if the superuser runs the test.
-fn without_privileges(home: &Home, arguments: &[&str]) -> assert_cmd::assert::Assert {
-    let run = "test $(id -u) -ne 0 && exec \"$@\"; exec setpriv --bounding-set=-dac_override \"$@\"";
+/// Runs a shell script in the directory of a test, with the program and its arguments as `"$@"`.
+fn by_shell(home: &Home, script: &str, arguments: &[&str]) -> assert_cmd::assert::Assert {
     let mut command = assert_cmd::Command::new("sh");
     command
         .current_dir(home.directory())
         .env("XDG_STATE_HOME", home.path("state"))
         .env("TMPDIR", home.directory())
-        .args(["-c", run, "sh"])
+        .args(["-c", script, "sh"])
         .arg(assert_cmd::cargo::cargo_bin("halocline"))
         .args(arguments);
     command.assert()
+}
+
+/// Runs the program so that the permissions of files hold for it, also if the superuser runs the test.
+fn without_privileges(home: &Home, arguments: &[&str]) -> assert_cmd::assert::Assert {
+    let run = "test $(id -u) -ne 0 && exec \"$@\"; exec setpriv --bounding-set=-dac_override \"$@\"";
+    by_shell(home, run, arguments)
+}
+
+/// Runs the program where the file system of the directory is mounted read-only: for the program alone, which
+/// gets a view of its own.
+fn on_read_only_file_system(home: &Home, arguments: &[&str]) -> assert_cmd::assert::Assert {
+    let mount = "mount --bind . . && mount -o remount,bind,ro . && cd \"$PWD\" && exec \"$@\"";
+    let run = format!("exec unshare --map-root-user --mount sh -c '{mount}' sh \"$@\"");
+    by_shell(home, &run, arguments)
+}
+
+/// Returns true if this machine lets a test mount a file system read-only.
+fn can_mount() -> bool {
+    let run = "unshare --map-root-user --mount sh -c 'mount --bind . . && mount -o remount,bind,ro .'";
+    let mounted = std::process::Command::new("sh")
+        .current_dir(Home::new().directory())
+        .args(["-c", run])
+        .output();
+    mounted.is_ok_and(|mounted| mounted.status.success())
+}
+
+#[test]
+#[allow(clippy::print_stdout, reason = "a test that is passed over says so")]
+fn a_file_on_a_read_only_file_system_is_read_and_checked() {
+    if !can_mount() {
+        println!("no file system can be mounted read-only here, so it is not tried");
+        return;
+    }
+    let home = home_with_all();
+    let before = fs::read(home.path("p")).unwrap();
+    let text = stdout(&on_read_only_file_system(&home, &["check", "p"]).success());
+    for part in ["no damage found", "1 tables, 0 indexes, 1 trees, 3 stores"] {
+        assert!(text.contains(part), "`{part}` is not in\n{text}");
+    }
+    let query = ["sql", "p", "SELECT count(*) AS n FROM k", "--output", "csv"];
+    let run = on_read_only_file_system(&home, &query);
+    assert_eq!(stdout(&run.success()), "n\n3\n");
+    let get = ["kv", "p", "--name", "words", "get", "a", "--raw"];
+    let run = on_read_only_file_system(&home, &get);
+    assert_eq!(stdout(&run.success()), "b");
+    for arguments in [
+        &["sql", "p", "INSERT INTO k VALUES (9, 'z')"][..],
+        &["kv", "p", "--name", "words", "put", "a", "c"],
+        &["drop", "p", "t"],
+    ] {
+        let run = on_read_only_file_system(&home, arguments).code(1);
+        assert_error(&run, &["read-only"]);
+    }
+    assert!(
+        before == fs::read(home.path("p")).unwrap(),
+        "the file has changed"
+    );
 }
 
 #[test]

@@ -20,9 +20,9 @@ const HOT_ITEMS: u64 = 64 << 20;
 /// Part of the DRAM that copies of hot items take by default, at most, as its inverse.
 const HOT_ITEMS_DIVISOR: u64 = 8;
 
-/// Returns the default of [`ServerSettings::hot_items`]: little in a small container.
-fn default_hot_items() -> u64 {
-    HOT_ITEMS.min(ram_bytes() / HOT_ITEMS_DIVISOR)
+/// Returns the default of [`ServerSettings::hot_items`] beside so much DRAM: little in a small container.
+fn default_hot_items(dram: u64) -> u64 {
+    HOT_ITEMS.min(dram / HOT_ITEMS_DIVISOR)
 }
 
 /// Default of [`ServerSettings::receive_memory`].
@@ -149,7 +149,7 @@ impl ServerSettings {
             memory_limit: None,
             evicts: true,
             eviction: PolicyKind::S3Fifo,
-            hot_items: default_hot_items(),
+            hot_items: default_hot_items(ram_bytes()),
             hot_items_always: false,
             max_item: MAX_ITEM,
             receive_memory: RECEIVE_MEMORY,
@@ -191,6 +191,17 @@ mod tests {
             assert_eq!(durability.to_string().parse(), Ok(durability));
         }
         assert!("none".parse::<Durability>().is_err());
+    }
+
+    #[test]
+    fn copies_of_hot_items_take_little_in_a_small_container() {
+        for (dram, hot_items) in [(128 << 20, 16 << 20), (400 << 20, 50 << 20), (1 << 40, 64 << 20)] {
+            assert_eq!(default_hot_items(dram), hot_items);
+        }
+        assert_eq!(
+            ServerSettings::new("pool").hot_items,
+            default_hot_items(ram_bytes())
+        );
     }
 
     #[test]

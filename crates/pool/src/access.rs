@@ -172,7 +172,11 @@ impl Access {
     /// # Errors
     /// [`PoolError::FileGone`].
     pub(crate) fn check_place_within(&self, within: Duration) -> Result<(), PoolError> {
-        let now = coarse_now();
+        self.check_place_at(coarse_now(), within)
+    }
+
+    /// Does the same at a time of the clock.
+    fn check_place_at(&self, now: u64, within: Duration) -> Result<(), PoolError> {
         let age = now.saturating_sub(self.seen.load(Ordering::Relaxed));
         if u128::from(age) < within.as_nanos() {
             return Ok(());
@@ -360,6 +364,30 @@ impl Drop for SyncLock<'_> {
     fn drop(&mut self) {
         if let Some(locks) = self.locks {
             locks.unlock_sync();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Pool, PoolOptions};
+
+    #[test]
+    fn a_place_is_trusted_for_the_time_and_no_longer() {
+        const WITHIN: Duration = Duration::from_millis(50);
+        const SEEN: u64 = 1_000_000_000;
+        const LAST: u64 = SEEN + WITHIN.as_nanos() as u64 - 1;
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("test.pool");
+        let pool = Pool::create(&path, &PoolOptions::default()).unwrap();
+        let access = &pool.inner.access;
+        access.check_place_at(SEEN, Duration::ZERO).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        access.check_place_at(LAST, WITHIN).unwrap();
+        for (now, within) in [(LAST + 1, WITHIN), (LAST + 2, WITHIN), (SEEN, Duration::ZERO)] {
+            let looked = access.check_place_at(now, within);
+            assert!(matches!(looked, Err(PoolError::FileGone { .. })), "{looked:?}");
         }
     }
 }

@@ -74,7 +74,10 @@ impl Catalog {
     /// Returns true if a checkpoint has to write a new catalog after this one.
     pub(crate) fn is_renewed(&self) -> bool {
         let appended = self.len - self.first_len;
-        self.segments.is_empty() || self.must_renew || appended > self.first_len.max(MIN_APPENDED_BYTES)
+        self.segments.is_empty()
+            || self.must_renew
+            || appended > self.first_len.max(MIN_APPENDED_BYTES)
+            || injected(StoreFault::RenewCatalog)
     }
 }
 
@@ -107,7 +110,9 @@ impl CatalogContents<'_> {
                 .iter()
                 .filter_map(|page| segments.start_of(page.0));
             let allocated = allocated.filter(|_| !injected(StoreFault::ForgetAllocated));
-            let changed = self.changed.iter().chain(pages.keys()).chain(&whole).copied();
+            let changed = self.changed.iter();
+            let changed = changed.filter(|_| !injected(StoreFault::ForgetChanged));
+            let changed = changed.chain(pages.keys()).chain(&whole).copied();
             changed.chain(allocated).collect()
         };
         let entries = wanted.into_iter().map(|offset| {
@@ -249,6 +254,9 @@ impl StoresState {
             }
         }
         let (mut at, mut rest) = (catalog.len, bytes);
+        if injected(StoreFault::OverwriteCatalog) {
+            at = at.saturating_sub(bytes.len() as u64);
+        }
         while !rest.is_empty() {
             let segment = catalog.segments[(at / CATALOG_ROOM) as usize];
             let room = (CATALOG_ROOM - at % CATALOG_ROOM) as usize;
@@ -258,7 +266,7 @@ impl StoresState {
             medium.flush(offset, piece.len() as u64);
             (at, rest) = (at + piece.len() as u64, after);
         }
-        catalog.len = at;
+        catalog.len += bytes.len() as u64;
         catalog.sum = xxh3_64_with_seed(bytes, catalog.sum);
         Ok(())
     }

@@ -51,6 +51,12 @@ halocline_faults::faults! {
         ReplayMoved,
         /// A checkpoint does not record the pages that it has allocated.
         ForgetAllocated,
+        /// A later part of a catalog lacks the segments that have changed since the part before.
+        ForgetChanged,
+        /// A later part of a catalog is stored over the end of what the newest checkpoint names.
+        OverwriteCatalog,
+        /// Each checkpoint writes a whole catalog.
+        RenewCatalog,
         /// A checkpoint does not carry the ranges on whose keys are not deleted yet.
         ForgetDeletedRanges,
         /// A new value of a key whose range is deleted does not say that the key was deleted before.

@@ -176,8 +176,9 @@ impl Transaction {
         }
         self.txn.use_reserve(ReserveUse::Dropping);
         self.refresh_indexes(cancel)?;
-        if self.txn.get(LOG_OBJECT).is_some() || self.wants_log {
-            let carried = self.unfolded()?;
+        let carried = self.unfolded()?;
+        // Without a log, changes that are not in segments would be lost.
+        if self.txn.get(LOG_OBJECT).is_some() || self.wants_log || !carried.is_empty() {
             self.txn.put_log_with(LOG_OBJECT, CARRIED_LOG_BYTES, carried)?;
         }
         Ok(())

@@ -9,6 +9,9 @@ use crate::common::Home;
 /// Rows of a table beyond which it is deleted from rather than added to.
 const MANY_ROWS: u64 = 30_000;
 
+/// The most rows that one transaction moves between tables.
+const MANY_MOVED: u64 = 500;
+
 /// The compared contents of a table: rows, the sum of `id`, columns.
 pub(crate) type Contents = (u64, i64, usize);
 
@@ -36,7 +39,7 @@ impl Command {
     /// A random command that succeeds on this pool.
     pub(crate) fn draw(home: &Home, rng: &mut SplitMix64, before: &State) -> Self {
         loop {
-            let kind = rng.below(14) as usize;
+            let kind = rng.below(16) as usize;
             let mut after = before.clone();
             let mut load = Vec::new();
             if let Some(arguments) = make(kind, home, rng, &mut after, &mut load) {
@@ -80,6 +83,7 @@ fn make(
     let words = |text: &str| Some(text.split(' ').map(str::to_owned).collect());
     let sql = |text: String| Some(vec!["sql".to_owned(), "p".to_owned(), text]);
     let rows = 1 + rng.below(3000);
+    let (keys, _, _) = state.tables["k"];
     let t = state.tables.get_mut("t").unwrap();
     let first = t.1.unsigned_abs() % 100_000;
     let sum = (first..first + rows).map(|id| id as i64).sum::<i64>();
@@ -149,8 +153,32 @@ fn make(
             (t.0, t.1) = (0, 0);
             sql("DELETE FROM t".to_owned())
         }
+        14 if keys < MANY_ROWS => {
+            let last = keys + rows - 1;
+            state.tables.insert("k".to_owned(), keyed(keys + rows));
+            sql(format!(
+                "INSERT INTO k SELECT i, i % 7 FROM generate_series({keys}, {last}) AS s(i)"
+            ))
+        }
+        // Rows move from the table with a primary key to the other one.
+        15 if keys > 0 => {
+            let left = keys.saturating_sub(1 + rng.below(MANY_MOVED));
+            let moved = (left..keys).sum::<u64>() as i64;
+            (t.0, t.1) = (t.0 + keys - left, t.1 + moved);
+            let more = ", 7".repeat(t.2 - 2);
+            state.tables.insert("k".to_owned(), keyed(left));
+            sql(format!(
+                "BEGIN; INSERT INTO t SELECT id, v{more} FROM k WHERE id >= {left}; \
+                 DELETE FROM k WHERE id >= {left}; COMMIT"
+            ))
+        }
         _ => None,
     }
+}
+
+/// The contents of the table with a primary key, `k`, of which `id` runs from 0 to before `rows`.
+fn keyed(rows: u64) -> Contents {
+    (rows, (0..rows).sum::<u64>() as i64, 2)
 }
 
 /// A file of rows with a header: `id`, `v`, and columns that were added.

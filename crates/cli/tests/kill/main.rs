@@ -1,11 +1,11 @@
 //! The program killed at random moments: every acknowledged statement is there, the one under way wholly or
 //! not at all.
 //!
-//! A round writes a script of random statements, starts the program on it, reads its acknowledgements, and
-//! kills it by SIGKILL after a random number of them: at the moment when the next change becomes visible, or
-//! after a part, drawn at random, of the time that such a statement has taken so far. The pool must then
-//! open, pass `check`, and hold what a model holds after the acknowledged statements, or after one more. The
-//! next round goes on with the same pool.
+//! A round writes a script of random statements on tables with and without a primary key, starts the program
+//! on it, reads its acknowledgements, and kills it by SIGKILL after a random number of them: at the moment
+//! when the next change becomes visible, or after a part, drawn at random, of the time that such a statement
+//! has taken so far. The pool must then open, pass `check`, and hold what a model holds after the
+//! acknowledged statements, or after one more. The next round goes on with the same pool.
 //!
 //! `HALOCLINE_KILLS` sets the number of rounds, `HALOCLINE_SEED` the seed; what a script does also depends on
 //! where the kills before it fell.
@@ -15,6 +15,7 @@
 mod commands;
 #[path = "../common/mod.rs"]
 mod common;
+mod keyed;
 mod load;
 mod model;
 mod pins;
@@ -33,10 +34,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use common::Home;
 use halocline_pool::{Pool, PoolOptions};
 use halocline_workloads::SplitMix64;
+use keyed::KeyedChange;
 use model::{Model, Tables};
 use script::Statement;
 
-const CREATE: &str = "CREATE TABLE t (id bigint NOT NULL, v bigint, s varchar)";
+const CREATE: &str = "CREATE TABLE t (id bigint NOT NULL, v bigint, s varchar); \
+                      CREATE TABLE k (id bigint PRIMARY KEY, v bigint, s varchar)";
 /// Rounds unless told otherwise.
 const ROUNDS: u64 = 40;
 /// Statements of a round's script.
@@ -91,14 +94,6 @@ fn lost_and_torn_statements_are_noticed() {
         default: Vec::new(),
     };
     let script = [insert(0), insert(2), Statement::DeleteRange { from: 0, to: 3 }];
-    let found_after = |statements: &[&str]| {
-        let home = Home::new();
-        home.ok(&["sql", "p", CREATE]);
-        statements
-            .iter()
-            .for_each(|sql| drop(home.ok(&["sql", "p", sql])));
-        pool::read(&home, &mut pool::Space::default())
-    };
     let [first, second, third] = script.each_ref().map(Statement::sql);
     let judged = |acknowledged, found| judge(&mut Model::new(), &script, acknowledged, &found);
     let half = "DELETE FROM t WHERE id < 2";
@@ -118,6 +113,37 @@ fn lost_and_torn_statements_are_noticed() {
         judged(2, found_after(&[&second])).is_err(),
         "one missing in between"
     );
+}
+
+/// Neither half of a transaction over tables with and without a primary key is accepted.
+#[test]
+fn halves_of_transactions_are_noticed() {
+    let plain = Statement::Insert {
+        first: 0,
+        rows: 2,
+        default: Vec::new(),
+    };
+    let keyed = Statement::Keyed(KeyedChange::Upsert { ids: 0..2 });
+    let halves = [plain.sql(), keyed.sql()];
+    let script = [Statement::Begin, plain, keyed, Statement::Commit];
+    let judged = |acknowledged, found| judge(&mut Model::new(), &script, acknowledged, &found);
+    let both = found_after(&[&halves[0], &halves[1]]);
+    assert_eq!(judged(3, found_after(&[])), Ok(false));
+    assert_eq!(judged(3, both), Ok(true));
+    for half in &halves {
+        assert!(judged(3, found_after(&[half])).is_err(), "under way: {half}");
+        assert!(judged(4, found_after(&[half])).is_err(), "acknowledged: {half}");
+    }
+}
+
+/// Returns what a new pool holds after these statements.
+fn found_after(statements: &[&str]) -> Tables {
+    let home = Home::new();
+    home.ok(&["sql", "p", CREATE]);
+    statements
+        .iter()
+        .for_each(|sql| drop(home.ok(&["sql", "p", sql])));
+    pool::read(&home, &mut pool::Space::default())
 }
 
 /// The seed of a test, of the environment or of the clock.

@@ -33,14 +33,14 @@ pub(crate) fn text(id: i64) -> String {
 }
 
 impl Model {
-    /// One empty table `t`.
+    /// Two empty tables: `t`, and `k`, which has a primary key.
     pub(crate) fn new() -> Self {
-        let t = Table {
+        let empty = Table {
             columns: ["id", "v", "s"].map(str::to_owned).to_vec(),
             ..Table::default()
         };
         Self {
-            committed: BTreeMap::from([("t".to_owned(), t)]),
+            committed: ["t", "k"].map(|name| (name.to_owned(), empty.clone())).into(),
             open: None,
         }
     }
@@ -85,6 +85,10 @@ fn change(tables: &mut Tables, statement: &Statement) {
         tables.remove("u");
         return;
     }
+    if let Statement::Keyed(keyed) = statement {
+        keyed.apply(&mut tables.get_mut("k").unwrap().rows);
+        return;
+    }
     let t = tables.get_mut("t").unwrap();
     match statement {
         Statement::Insert { first, rows, default }
@@ -126,7 +130,8 @@ fn change(tables: &mut Tables, statement: &Statement) {
         | Statement::Rollback
         | Statement::Vacuum { .. }
         | Statement::CopyTable
-        | Statement::DropTable => unreachable!("not a change of t"),
+        | Statement::DropTable
+        | Statement::Keyed(_) => unreachable!("not a change of t"),
     }
 }
 

@@ -21,7 +21,11 @@ use crate::{UNKNOWN, ended_well, spin};
 /// Runs commands and kills them; panics if one leaves what it must not.
 pub(crate) fn run(rounds: u64, seed: u64) {
     let home = Home::new();
-    home.ok(&["sql", "p", "CREATE TABLE t (id bigint NOT NULL, v bigint)"]);
+    home.ok(&[
+        "sql",
+        "p",
+        "CREATE TABLE t (id bigint NOT NULL, v bigint); CREATE TABLE k (id bigint PRIMARY KEY, v bigint)",
+    ]);
     home.ok(&["kv", "p", "create"]);
     let mut state = read(&home).unwrap();
     let mut pins = Pins::new(&home);
@@ -102,11 +106,13 @@ fn read(home: &Home) -> Result<State, String> {
     }
     let info = database.info().map_err(|e| e.to_string())?;
     let runtime = Runtime::new().unwrap();
-    for table in &info.tables {
-        let sql = format!("SELECT count(*), sum(id) FROM {}", table.name);
+    let plain = info.tables.iter().map(|table| (&table.name, table.columns.len()));
+    let keyed = info.keyed_tables.iter();
+    let keyed = keyed.map(|table| (&table.name, table.columns.len()));
+    for (name, columns) in plain.chain(keyed) {
+        let sql = format!("SELECT count(*), sum(id) FROM {name}");
         let [count, sum] = numbers(&database, &runtime, &sql)?;
-        let contents = (count as u64, sum, table.columns.len());
-        state.tables.insert(table.name.clone(), contents);
+        state.tables.insert(name.clone(), (count as u64, sum, columns));
     }
     for index in &info.indexes {
         state.indexes.insert(index.name.clone());

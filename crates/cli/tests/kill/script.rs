@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use crate::common::Home;
+use crate::keyed::KeyedChange;
 use crate::model::{Model, text};
 use halocline_workloads::SplitMix64;
 
@@ -67,6 +68,8 @@ pub(crate) enum Statement {
     Vacuum {
         full: bool,
     },
+    /// A change of the table with a primary key.
+    Keyed(KeyedChange),
 }
 
 impl Statement {
@@ -105,6 +108,7 @@ impl Statement {
             Self::DropTable => "DROP TABLE u".to_owned(),
             Self::Vacuum { full: false } => "VACUUM".to_owned(),
             Self::Vacuum { full: true } => "VACUUM FULL t".to_owned(),
+            Self::Keyed(change) => change.sql(),
         }
     }
 }
@@ -167,7 +171,7 @@ fn draw(rng: &mut SplitMix64, model: &Model) -> Option<Statement> {
     };
     let has_index = !t.indexes.is_empty();
     let has_copy = model.seen().contains_key("u");
-    let statement = match rng.below(100) {
+    let statement = match rng.below(130) {
         0..24 => Statement::Insert {
             first,
             rows: 1 + rng.below(5) as i64,
@@ -232,6 +236,7 @@ fn draw(rng: &mut SplitMix64, model: &Model) -> Option<Statement> {
         89..94 if !inside => Statement::Begin,
         94..98 if inside => Statement::Commit,
         98..100 if inside => Statement::Rollback,
+        100..130 => Statement::Keyed(KeyedChange::draw(rng, &model.seen()["k"].rows, inside)?),
         _ => return None,
     };
     Some(statement)

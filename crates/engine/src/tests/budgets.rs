@@ -31,6 +31,16 @@ fn index(db: &Database) -> IndexInfo {
 }
 
 #[test]
+fn copies_have_a_part_of_the_memory_by_default() {
+    let budget =
+        |options: &DatabaseOptions| Database::in_memory(options).unwrap().info().unwrap().dram_budget;
+    let by_default = budget(&DatabaseOptions::default());
+    assert!(by_default.is_some_and(|bytes| bytes > 0 && bytes < halocline_media::ram_bytes()));
+    let beside = DatabaseOptions::default().with_memory(Some(64 << 20));
+    assert_eq!(budget(&beside), Some(32 << 20));
+}
+
+#[test]
 fn budgets_that_cannot_be_are_refused_wherever_they_are_said() {
     runtime().block_on(async {
         let db = filled(&DatabaseOptions::default()).await;

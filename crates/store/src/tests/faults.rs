@@ -32,7 +32,7 @@ fn crashes_show_broken_rules() {
         vec![Reclaim],
         rewrites.clone(),
         vec![Reclaim],
-        rewrites,
+        rewrites.clone(),
     ]
     .concat();
     let large = vec![Put(1, 16_000), Put(1, 16_000), Put(1, 16_000), Reclaim];
@@ -85,6 +85,16 @@ fn crashes_show_broken_rules() {
             F::StoreCopiesTogether,
             &filled,
             vec![Put(50, 1), Checkpoint, Put(1, 4), Checkpoint],
+        ),
+        (
+            F::OverwriteCatalog,
+            &filled,
+            vec![Put(50, 1), Checkpoint, Put(1, 4)],
+        ),
+        (
+            F::ForgetChanged,
+            &filled,
+            [rewrites, vec![Checkpoint, Put(50, 1)]].concat(),
         ),
         (
             F::ForgetDeletedRanges,

@@ -3,14 +3,15 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use halocline_media::Dram;
+use halocline_explore::Tracked;
+use halocline_media::{Dram, MediumAccess};
 use halocline_pool::Pool;
 
 use super::sample::{NAMES, Sample};
 use super::workload::options;
-use crate::Stores;
 use crate::fault::{self, StoreFault};
 use crate::layout::LEAF;
+use crate::{StoreError, Stores};
 
 /// Returns the first leaf of each store, one from the middle, and the last.
 fn some_leaves(sample: &Sample) -> Vec<u64> {
@@ -93,6 +94,26 @@ fn old_leaves_at_the_places_of_others_are_noticed() {
     );
     // Without a look at the bounds they are not.
     assert!(!fault::with(StoreFault::IgnoreBounds, || misplace(&sample)).is_empty());
+}
+
+/// What happens to a leaf after its first reading is noticed by the next opening.
+#[test]
+fn a_leaf_is_verified_once_per_opening() {
+    let sample = Sample::new(1);
+    let memory = Arc::new(Tracked::from_image(&sample.image).unwrap());
+    let pool = Pool::open_on(Arc::clone(&memory)).unwrap();
+    let name = NAMES[0];
+    let (key, value) = sample.pairs[name].iter().nth(80).unwrap();
+    let leaf = sample.leaf_of(name, key);
+    let stores = Stores::open_reader(&pool).unwrap();
+    let store = stores.existing(name).unwrap();
+    assert_eq!(store.get(key).unwrap().as_ref(), Some(value));
+    // The highest bit of the checksum.
+    memory.store_u64(leaf, memory.load_u64(leaf) ^ 1 << 63);
+    assert_eq!(store.get(key).unwrap().as_ref(), Some(value));
+    let again = Stores::open_reader(&pool).unwrap();
+    let found = again.existing(name).unwrap().get(key);
+    assert!(matches!(found, Err(StoreError::Damaged { .. })), "{found:?}");
 }
 
 /// Lets entries of leaves lead to the records of other entries. Returns what was not noticed.

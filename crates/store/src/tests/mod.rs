@@ -1,6 +1,7 @@
 //! Tests with injected faults, and of crashes.
 
 mod check;
+mod checkpoint_bytes;
 mod crash;
 mod deferred;
 mod expired;

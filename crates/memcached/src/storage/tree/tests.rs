@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 
 use halocline_media::{Counting, Dram};
+use halocline_pool::PoolOptions;
 
 use super::*;
 use crate::MemcachedError;
@@ -486,4 +487,30 @@ fn trees_rank_by_the_lines_that_a_new_item_costs() {
             .iter()
             .all(|(_, [lines, fences])| *lines <= 5.0 && *fences <= 3.0)
     );
+}
+
+/// A single change would still trust that the file is there.
+#[test]
+fn changes_together_are_refused_as_soon_as_the_file_is_gone() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("test.pool");
+    let pool = Pool::create(&path, &PoolOptions::default()).unwrap();
+    let storage = open(&pool, TreeKind::Lb, xxh3_64);
+    let items = storage.current().unwrap();
+    pool.check_place(Duration::ZERO).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let changes = [b"a", b"b"].map(|key| ItemChange::Put {
+        key,
+        value: b"value",
+        expires: None,
+    });
+    let written = items.write_in_order(&changes);
+    assert!(
+        matches!(
+            written,
+            (0, Err(MemcachedError::Pool(PoolError::FileGone { .. })))
+        ),
+        "{written:?}"
+    );
+    assert_eq!(items.len(), 0);
 }
