@@ -111,7 +111,7 @@ mod tests {
         for (profile, device) in devices() {
             let [latency, read, write] = ratios(&profile);
             let medium = figures(70.0 * latency, 20e9 * read, 12e9 * write);
-            let found = Resemblance::of(&medium, &dram);
+            let found = Resemblance::find(&medium, &dram);
             assert_eq!((found.profile, found.device), (profile.name, device));
             assert!((found.factor - 1.0).abs() < 1e-9);
         }
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn the_factor_is_the_typical_difference() {
         let dram = figures(100.0, 10e9, 10e9);
-        let found = Resemblance::of(&figures(110.0, 10e9 / 1.1, 11e9), &dram);
+        let found = Resemblance::find(&figures(110.0, 10e9 / 1.1, 11e9), &dram);
         assert_eq!(found.device, "DRAM");
         assert!((found.factor - 1.1).abs() < 1e-9, "{}", found.factor);
     }

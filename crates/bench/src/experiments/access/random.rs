@@ -6,7 +6,7 @@ use halocline_calibrate::kernels::{self, ProbeTable};
 use super::medium::AccessMedium;
 use super::model::{PublishedModel, error_percent};
 use super::sequential::read;
-use super::{agree, in_parallel, media};
+use super::{ensure_same, in_parallel, media};
 use crate::{BenchError, Chart, Reporter, Samples, Settings, TableView};
 
 pub(in crate::experiments) const VIEWS: &[TableView] = &[
@@ -173,7 +173,7 @@ impl ProbeSide {
                     times.probe.push(probe);
                 }
             }
-            agree("the sum over all matches", media, &answers)?;
+            ensure_same("the sum over all matches", media, &answers)?;
         }
         Ok(times)
     }

@@ -4,7 +4,7 @@
 use halocline_calibrate::kernels;
 
 use super::sequential::column_bytes;
-use super::{agree, in_parallel, media};
+use super::{ensure_same, in_parallel, media};
 use crate::{BenchError, Chart, Reporter, Samples, Settings, TableView};
 
 pub(in crate::experiments) const VIEWS: &[TableView] = &[TableView {
@@ -50,7 +50,7 @@ pub(in crate::experiments) fn run(settings: &Settings, report: &mut Reporter<'_>
                     samples.push(time.as_secs_f64());
                 }
             }
-            agree("the sum of the values read", &media, &answers)?;
+            ensure_same("the sum of the values read", &media, &answers)?;
         }
         for (medium, samples) in media.iter().zip(&samples) {
             let config = medium.config_with(threads, "stride_bytes", stride);

@@ -3,7 +3,7 @@
 use halocline_calibrate::kernels;
 
 use super::medium::AccessMedium;
-use super::{MORSEL, agree, in_parallel, media, thread_counts};
+use super::{MORSEL, ensure_same, in_parallel, media, thread_counts};
 use crate::{BenchError, Chart, Reporter, Samples, Settings, TableView};
 
 pub(in crate::experiments) const VIEWS: &[TableView] = &[TableView {
@@ -81,7 +81,7 @@ fn bandwidths(
                 samples.push(bytes as f64 / seconds);
             }
         }
-        agree("the sum of all values", media, &answers)?;
+        ensure_same("the sum of all values", media, &answers)?;
     }
     Ok(samples)
 }

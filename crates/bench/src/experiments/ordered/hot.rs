@@ -15,7 +15,7 @@ use halocline_workloads::{SplitMix64, Zipf};
 use super::keys::Keys;
 use super::medium::TreeMedium;
 use super::ops::{Store, share, value};
-use super::{Tree, TreeVariant, agree, rows};
+use super::{Tree, TreeVariant, ensure_same, rows};
 use crate::{Backing, BenchError, Chart, Reporter, Settings, TableView, config};
 
 pub(in crate::experiments) const VIEWS: &[TableView] = &[
@@ -268,7 +268,7 @@ fn measure(
         for (contender, seconds) in contenders.iter().zip(&mut seconds) {
             let (found, time) = run_period(workload, contender, threads, &of_period)?;
             let (name, expected) = *first.get_or_insert((contender.name, found));
-            agree(&workload.name(), (name, expected), (contender.name, found))?;
+            ensure_same(&workload.name(), (name, expected), (contender.name, found))?;
             if period >= WARM_UP {
                 *seconds += time;
             }

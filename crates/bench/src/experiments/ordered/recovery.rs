@@ -9,7 +9,7 @@ use halocline_pool::Pool;
 
 use super::keys::Keys;
 use super::medium::TreeMedium;
-use super::{TreeVariant, agree, rows};
+use super::{TreeVariant, ensure_same, rows};
 use crate::{Backing, BenchError, Chart, Reporter, Samples, Settings, TableView, config};
 
 pub(in crate::experiments) const VIEWS: &[TableView] = &[TableView {
@@ -115,8 +115,8 @@ fn open(
             let tree = open_tree(&pool, "tree")?;
             samples.push(start.elapsed().as_secs_f64());
             let system = system.name();
-            agree("key 0", ("the model", Some(0)), (&system, tree.get(first)?))?;
-            agree("entries", ("the model", size as u64), (&system, tree.len()))?;
+            ensure_same("key 0", ("the model", Some(0)), (&system, tree.get(first)?))?;
+            ensure_same("entries", ("the model", size as u64), (&system, tree.len()))?;
             openings.dram = tree.stats().dram_bytes;
         }
     }

@@ -19,7 +19,7 @@ use halocline_workloads::{SplitMix64, Zipf};
 
 use super::keys::Keys;
 use super::medium::TreeMedium;
-use super::{TreeVariant, agree, rows};
+use super::{TreeVariant, ensure_same, rows};
 use crate::{Backing, BenchError, Chart, Config, Reporter, Samples, Settings, TableView, config};
 
 use store::Std;
@@ -238,7 +238,7 @@ fn ask(row: &mut Row, contenders: &[Contender], keys: &[u64]) -> Result<(), Benc
         let (found, rate) = twins::timed(row.operation, row.threads, contender, keys, charge)?;
         rates.push(rate);
         let (name, expected) = first.get_or_insert((&contender.name, found));
-        agree(row.operation.name(), (name, *expected), (&contender.name, found))?;
+        ensure_same(row.operation.name(), (name, *expected), (&contender.name, found))?;
     }
     Ok(())
 }
