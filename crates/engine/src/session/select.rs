@@ -14,6 +14,7 @@ use halocline_sql::EngineError;
 use halocline_sql::stack;
 
 use super::second_try::with_second_try;
+use super::shape::PlanShape;
 use super::times::{CacheUse, StatementTimes};
 use super::{DatabaseSession, StatementPlanner};
 use crate::prepared::{PlanLookup, QueryTemplate};
@@ -73,7 +74,11 @@ impl DatabaseSession {
             return Ok(None);
         };
         times.optimised();
-        stack::execute(physical, light_context(state)).map(Some)
+        let rows = stack::execute(physical, light_context(state))?;
+        Ok(Some(match bound.shape {
+            PlanShape::Selection => rows,
+            _ => with_second_try(rows, &states, &Arc::new(plan)),
+        }))
     }
 
     /// Runs a statement that returns rows and is not in the plan cache; a text that was seen before is added
@@ -151,7 +156,12 @@ impl StatementPlanner {
         if let Some(state) = self.short_state(plan) {
             let physical = state.create_physical_plan(plan).await?;
             times.optimised();
-            return stack::execute(physical, light_context(state));
+            let rows = stack::execute(physical, light_context(state))?;
+            return Ok(match PlanShape::from_plan(plan) {
+                // A selection holds no rows.
+                PlanShape::Selection => rows,
+                _ => with_second_try(rows, self.states(), &Arc::new(plan.clone())),
+            });
         }
         let state = self.state();
         let physical = state.create_physical_plan(plan).await?;

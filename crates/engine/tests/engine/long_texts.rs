@@ -100,14 +100,16 @@ async fn long_texts_are_sorted_and_collected_in_little_memory() {
         "SELECT g, length(t), right(t, 5) FROM (SELECT x % 100 AS g, string_agg(s, ',' ORDER BY x DESC) AS t \
          FROM long GROUP BY x % 100) ORDER BY g"
             .to_owned(),
-        "SELECT g, n, right(l, 5) FROM (SELECT g, cardinality(a) AS n, a[3] AS l FROM (SELECT x % 100 AS g, \
-         array_agg(s ORDER BY x) AS a FROM long GROUP BY x % 100)) ORDER BY g"
+        "SELECT count(a), max(g) FROM (SELECT x % 100 AS g, array_agg(s ORDER BY x) AS a FROM long GROUP BY x % 100)"
             .to_owned(),
     ];
     for text in queries {
         run(&db, "SET halocline.memory = '4GiB'").await;
         let expected = query(&db, &text).await;
         run(&db, "SET halocline.memory = '48MiB'").await;
-        assert_eq!(query(&db, &text).await, expected, "{text}");
+        // The third time, the plan is kept.
+        for _ in 0..3 {
+            assert_eq!(query(&db, &text).await, expected, "{text}");
+        }
     }
 }
