@@ -95,7 +95,20 @@ fn a_pool_that_cannot_grow_is_vacuumed() {
         let fill = format!("INSERT INTO u SELECT random() AS x FROM generate_series(1, {rows})");
         run_until_full(&home, limit, &["sql", "p", &fill]);
     }
-    limited(&home, limit, &["sql", "p", "DELETE FROM u WHERE x < 0.3"]).success();
+    // Marks of so many rows do not fit the reserve, those of fewer do.
+    let delete = |part: &str| {
+        limited(
+            &home,
+            limit,
+            &["sql", "p", &format!("DELETE FROM u WHERE x < {part}")],
+        )
+    };
+    let of_part = "SELECT count(*) AS n FROM u WHERE x < 0.05";
+    let before = home.csv("p", of_part);
+    assert_error(&delete("0.3").code(1), &["ulimit -f"]);
+    assert_eq!(home.csv("p", of_part), before);
+    delete("0.05").success();
+    assert_eq!(home.csv("p", of_part), "n\n0\n");
     let rows = home.csv("p", "SELECT count(*) AS n FROM u");
     let run = limited(&home, limit, &["vacuum", "p"]).success();
     let said = stdout(&run);

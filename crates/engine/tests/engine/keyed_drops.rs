@@ -82,8 +82,8 @@ async fn all_tables_are_dropped_or_none() {
 async fn all_tables_are_emptied_or_none() {
     let (dir, db) = new_pool();
     create(&db).await;
-    let rows = "SELECT (SELECT count(*) FROM k1), (SELECT count(*) FROM k2), \
-                (SELECT count(*) FROM p1), (SELECT count(*) FROM p2)";
+    let rows = "SELECT (SELECT count(*) FROM k1) AS k1, (SELECT count(*) FROM k2) AS k2, \
+                (SELECT count(*) FROM p1) AS p1, (SELECT count(*) FROM p2) AS p2";
     for list in [
         "k1, missing",
         "missing, k1",
