@@ -3,7 +3,7 @@
 
 use crate::{Chart, TableView};
 
-/// What pages of results say of an experiment, whose values have the form of
+/// Texts about an experiment in the pages of results, whose values have the form of
 /// [`Measurement`](crate::Measurement).
 pub(crate) struct Section {
     /// The name of the experiment in results.

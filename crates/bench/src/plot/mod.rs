@@ -20,7 +20,7 @@ const FOOT: u32 = 18;
 /// Characters that a line of the foot has room for, by pixel of width.
 const FOOT_CHARACTERS: f64 = 0.17;
 
-/// What a figure shows, whatever its form.
+/// The contents of a figure, whatever its form.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Plot {
     pub(crate) title: String,

@@ -1,6 +1,6 @@
 //! Random changes of the table with a primary key.
 //!
-//! What they do does not depend on the order of rows, and they succeed on any contents.
+//! Their effect does not depend on the order of rows, and they succeed on any contents.
 
 use std::ops::Range;
 

@@ -35,10 +35,12 @@ impl PhysicalOptimizerRule for NestedLoopsRule {
         let mode = settings
             .map(|settings| settings.spilling_join)
             .unwrap_or_default();
+        // A build side of unknown size is tried in memory first.
+        let is_large = |bytes: usize| bytes > memory / MEMORY_DIVISOR && bytes < usize::MAX;
         let divides = |build: &Arc<dyn ExecutionPlan>| match mode {
             FeatureMode::Force => true,
             FeatureMode::Off => false,
-            FeatureMode::Auto => known_bytes(build, options) > memory / MEMORY_DIVISOR,
+            FeatureMode::Auto => is_large(known_bytes(build, options)),
         };
         let rewritten = plan.transform_up(|plan| {
             if let Some(cross) = plan.downcast_ref::<CrossJoinExec>() {

@@ -96,7 +96,7 @@ fn old_leaves_at_the_places_of_others_are_noticed() {
     assert!(!fault::with(StoreFault::IgnoreBounds, || misplace(&sample)).is_empty());
 }
 
-/// What happens to a leaf after its first reading is noticed by the next opening.
+/// Damage of a leaf after its first reading is noticed by the next opening.
 #[test]
 fn a_leaf_is_verified_once_per_opening() {
     let sample = Sample::new(1);
