@@ -101,10 +101,14 @@ async fn tables(rng: &mut StdRng, cluster: bool) -> (TempDir, Database, SessionC
         .await
         .unwrap();
     let table = MemTable::try_new(all[0].schema(), vec![all]).unwrap();
-    // Simplified, `s IN (…) AND s IN (…)` of lists that share nothing is false where `s` is NULL.
-    let plain = plain_datafusion_without(&["simplify_expressions"]);
+    let plain = plain_datafusion();
     plain.register_table("t", Arc::new(table)).unwrap();
     (dir, db, plain)
+}
+
+/// Returns the model. Simplified, `s IN (…) AND s IN (…)` of lists that share nothing is false where `s` is NULL.
+fn plain_datafusion() -> SessionContext {
+    plain_datafusion_without(&["simplify_expressions"])
 }
 
 /// A piece of one of the texts, or another text.
@@ -279,7 +283,7 @@ async fn star_joins_have_conditions_on_strings() {
         ("part", RecordBatch::try_from_iter(part).unwrap()),
         ("sales", RecordBatch::try_from_iter(sales).unwrap()),
     ];
-    let plain = SessionContext::new();
+    let plain = plain_datafusion();
     for (name, batch) in batches {
         let path = dir.path().join(format!("{name}.parquet"));
         write_parquet(&path, [batch.clone()]);
