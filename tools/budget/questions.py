@@ -24,6 +24,7 @@ OPERATORS = [
     ("union", "SELECT count(*) FROM (SELECT l_orderkey, l_comment FROM lineitem WHERE l_quantity < 25 UNION SELECT l_orderkey, l_comment FROM lineitem WHERE l_quantity > 20) t"),
     ("except", "SELECT count(*) FROM (SELECT l_orderkey, l_partkey FROM lineitem EXCEPT SELECT l_orderkey, l_partkey FROM lineitem WHERE l_quantity < 10) t"),
     ("intersect", "SELECT count(*) FROM (SELECT l_orderkey, l_comment FROM lineitem WHERE l_quantity < 40 INTERSECT SELECT l_orderkey, l_comment FROM lineitem WHERE l_quantity > 10) t"),
+    ("intersect all", "SELECT count(*), sum(l_partkey) FROM (SELECT l_partkey, l_suppkey FROM lineitem WHERE l_quantity < 30 INTERSECT ALL SELECT l_partkey, l_suppkey FROM lineitem WHERE l_quantity > 10) t"),
     ("except all", "SELECT count(*), sum(l_partkey) FROM (SELECT l_partkey, l_suppkey FROM lineitem EXCEPT ALL SELECT l_partkey, l_suppkey FROM lineitem WHERE l_quantity < 10) t"),
     ("sort", "SELECT count(*), min(n) FROM (SELECT l_comment, row_number() OVER (ORDER BY l_comment, l_orderkey, l_linenumber) AS n FROM lineitem) t"),
     ("late rows", "SELECT l_orderkey, l_linenumber, l_comment FROM lineitem ORDER BY l_comment, l_orderkey, l_linenumber LIMIT 1 OFFSET 1500000"),

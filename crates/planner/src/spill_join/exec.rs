@@ -167,7 +167,7 @@ impl SpillingJoin {
             schema: Arc::clone(&self.schema),
             threads: NonZeroUsize::new(context.session_config().target_partitions())
                 .unwrap_or(NonZeroUsize::MIN),
-            memory: memory::budget(context),
+            memory: memory::budget([self.join.left(), self.join.right()], context),
             directory: spill_directory(context),
             cancel,
             metrics: JoinMetrics::new(&self.metrics),

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::sorts::sort::SortExec;
 use halocline_joins::equi::{JoinBudget, MemorySource};
+
+use crate::row_size::must_spill;
 
 /// The part of the memory of queries that a join may take, which leaves some to what reads and what takes its
 /// rows: numerator and denominator.
@@ -22,14 +26,28 @@ struct QueryShare {
 }
 
 /// Returns a budget that takes what the join needs from the memory of queries, and gives it back.
-pub(super) fn budget(context: &TaskContext) -> Arc<JoinBudget> {
+///
+/// The sorts of its sides return rows, and the one of the probe side begins, while the join holds its build
+/// side. In a query that has run out of memory they get as much as the join each.
+pub(super) fn budget(sides: [&Arc<dyn ExecutionPlan>; 2], context: &TaskContext) -> Arc<JoinBudget> {
     let pool = Arc::clone(context.memory_pool());
     let reservation = MemoryConsumer::new("SpillingJoin").register(&pool);
+    let shares = if must_spill(context.session_config().options()) {
+        1 + sides.into_iter().map(sorts).sum::<usize>()
+    } else {
+        1
+    };
     let limit = match pool.memory_limit() {
-        MemoryLimit::Finite(size) => most(size),
+        MemoryLimit::Finite(size) => most(size) / shares,
         MemoryLimit::Infinite | MemoryLimit::Unknown => usize::MAX / 4,
     };
     JoinBudget::from_source(limit, QueryShare { pool, reservation })
+}
+
+/// Returns the number of sorts of a plan.
+fn sorts(plan: &Arc<dyn ExecutionPlan>) -> usize {
+    let below: usize = plan.children().into_iter().map(sorts).sum();
+    below + usize::from(plan.is::<SortExec>())
 }
 
 impl MemorySource for QueryShare {
