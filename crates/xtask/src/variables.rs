@@ -67,7 +67,7 @@ fn names_read(source: &str) -> impl Iterator<Item = String> {
     let places: Vec<usize> = source.match_indices(&quoted).map(|(at, _)| at).collect();
     places.into_iter().filter_map(move |at| {
         let before = source[..at].trim_end();
-        let is_read = before.ends_with('(') && !NOT_READ.iter().any(|call| before.ends_with(call));
+        let is_read = before.ends_with('(') && !NOT_READ.iter().any(|call| before.ends_with(*call));
         let (name, _) = source[at + 1..].split_once('"')?;
         (is_read && is_name(name)).then(|| name.to_owned())
     })
