@@ -29,6 +29,6 @@ pub use hot_queue::{HotQueue, HotQueueOptions};
 pub use items::{ItemCache, ItemCacheStats, ItemLookup, ItemTicket, ItemWrite};
 pub use lists::{ListCache, Statistics};
 pub use pairs::{PairCache, PairLookup, PairStats, PairTicket, PairWrite};
-pub use placement::{Links, Placement, PolicyKind, StaticLists};
-pub use policy::{CacheItem, Capacity, Policy};
+pub use placement::{Links, Placement, StaticLists};
+pub use policy::{CacheItem, Capacity, Policy, PolicyKind};
 pub use tuples::{Key, Packing, TupleCache};

@@ -3,86 +3,9 @@
 //! A placement is a request. How much of it fits is decided when an index is placed, within its own
 //! limit and the [`DramBudget`](crate::DramBudget) of all indexes.
 
-use crate::CacheError;
+use crate::{CacheError, PolicyKind};
 use std::fmt;
 use std::str::FromStr;
-
-/// A replacement policy of a dynamic cache.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum PolicyKind {
-    /// Admits until the budget is full and never evicts.
-    Naive,
-    /// Evicts the least recently used item.
-    Lru,
-    /// Evicts the least frequently used item.
-    Lfu,
-    /// LRU queue with admission on the second miss (Johnson and Shasha, VLDB '94).
-    TwoQ,
-    /// "Least likely to be accessed": evicts the item with the lowest probability, and only for a more
-    /// probable one.
-    Lla,
-    /// Second chance: a rotating hand skips items that were used since it last passed.
-    Clock,
-    /// One queue and one hand, without moves on a hit (Zhang et al., NSDI '24).
-    Sieve,
-    /// A small queue in front of the main one, and a ghost queue of evicted keys (Yang et al., SOSP '23).
-    S3Fifo,
-    /// An admission window in front of a segmented LRU, with admission by a count-min sketch (Einziger et
-    /// al., TOS '17).
-    WTinyLfu,
-}
-
-impl PolicyKind {
-    /// All policies.
-    pub const ALL: [Self; 9] = [
-        Self::Naive,
-        Self::Lru,
-        Self::Lfu,
-        Self::TwoQ,
-        Self::Lla,
-        Self::Clock,
-        Self::Sieve,
-        Self::S3Fifo,
-        Self::WTinyLfu,
-    ];
-
-    /// Returns the policy's name in SQL and on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Naive => "naive",
-            Self::Lru => "lru",
-            Self::Lfu => "lfu",
-            Self::TwoQ => "2q",
-            Self::Lla => "lla",
-            Self::Clock => "clock",
-            Self::Sieve => "sieve",
-            Self::S3Fifo => "s3-fifo",
-            Self::WTinyLfu => "w-tinylfu",
-        }
-    }
-
-    pub(crate) fn names() -> String {
-        Self::ALL.map(Self::name).join(", ")
-    }
-}
-
-impl fmt::Display for PolicyKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-impl FromStr for PolicyKind {
-    type Err = CacheError;
-
-    fn from_str(name: &str) -> Result<Self, CacheError> {
-        let found = Self::ALL
-            .into_iter()
-            .find(|policy| policy.name().eq_ignore_ascii_case(name));
-        found.ok_or_else(|| CacheError::UnknownPolicy { name: name.into() })
-    }
-}
 
 /// The method by which a cached list is found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -8,6 +8,7 @@ mod lines;
 mod oracles;
 mod record;
 mod sources;
+mod variables;
 mod words;
 
 use std::path::{Path, PathBuf};
@@ -17,8 +18,8 @@ const HELP: &str = "\
 Usage: cargo xtask TASK [ARGUMENT...]
 
   fmt       Check the format of all sources; `fmt --fix` rewrites them
-  check     Check doc comments, names and the order of the crates, run the lints, build the documentation,
-            package the crates, and check licences where cargo-deny is installed
+  check     Check doc comments, names, the order of the crates and the list of variables, run the lints, build
+            the documentation, package the crates, and check licences where cargo-deny is installed
   test      Run all tests; arguments are passed on to `cargo test`
   bench     Run the benchmarks; arguments are passed on to `cargo bench`
   docs      Build the API documentation, and the book where mdbook is installed
@@ -75,6 +76,7 @@ fn fmt(arguments: &[String]) -> Result<(), String> {
 fn check() -> Result<(), String> {
     words::check(&root())?;
     layers::check(&root())?;
+    variables::check(&root())?;
     let lints = [
         "clippy",
         "--workspace",

@@ -4,12 +4,14 @@
 //! hash table. It does its own accounting of bytes and items: after every call, the resident items are within
 //! its [`Capacity`]. All memory is allocated at creation and reported by [`Policy::metadata_bytes`].
 //!
-//! A policy is one file, whose header names the paper. Tests compare each policy with a model.
+//! A policy is one file, whose header names the paper, and an entry of the list in `kind.rs`. Tests compare
+//! each policy with a model.
 
 mod chain;
 mod clock;
 mod ghost;
 mod heap;
+mod kind;
 mod lfu;
 mod lla;
 mod lru;
@@ -22,8 +24,9 @@ mod tests;
 mod two_q;
 mod w_tiny_lfu;
 
-use crate::PolicyKind;
 use std::fmt;
+
+pub use kind::PolicyKind;
 
 /// The capacity of a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,24 +93,6 @@ pub trait Policy: fmt::Debug + Send {
 
     /// Returns the DRAM that the policy itself takes, in bytes.
     fn metadata_bytes(&self) -> usize;
-}
-
-impl PolicyKind {
-    /// Creates a policy with no resident items.
-    #[must_use]
-    pub fn build(self, capacity: Capacity) -> Box<dyn Policy> {
-        match self {
-            Self::Naive => Box::new(naive::Naive::new(capacity)),
-            Self::Lru => Box::new(lru::Lru::new(capacity)),
-            Self::Lfu => Box::new(lfu::Lfu::new(capacity)),
-            Self::TwoQ => Box::new(two_q::TwoQ::new(capacity)),
-            Self::Lla => Box::new(lla::Lla::new(capacity)),
-            Self::Clock => Box::new(clock::ClockPolicy::new(capacity)),
-            Self::Sieve => Box::new(sieve::Sieve::new(capacity)),
-            Self::S3Fifo => Box::new(s3_fifo::S3Fifo::new(capacity)),
-            Self::WTinyLfu => Box::new(w_tiny_lfu::WTinyLfu::new(capacity)),
-        }
-    }
 }
 
 /// Returns the allocated size of a vector in bytes.
