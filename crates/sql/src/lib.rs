@@ -11,7 +11,7 @@ pub mod cancel;
 pub mod duration;
 pub mod error;
 pub mod evaluated_once;
-mod functions;
+pub mod functions;
 mod hint;
 pub mod index_spec;
 pub mod lexer;

@@ -19,7 +19,7 @@ pub(super) fn is_time_or_null(data_type: &DataType) -> bool {
     is_time(data_type) || data_type.is_null()
 }
 
-/// The error for a time whose year the calendar does not have.
+/// Returns the error for a time whose year the calendar does not have.
 pub(super) fn beyond_calendar(function: &str) -> DataFusionError {
     DataFusionError::Execution(format!(
         "{function}: a time is beyond the calendar; leave such rows out in WHERE"

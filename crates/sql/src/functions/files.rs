@@ -105,9 +105,14 @@ impl TableFunctionImpl for ListedReader {
     }
 }
 
+/// Returns the names of the functions.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    READERS.iter().flat_map(|reader| reader.names).copied()
+}
+
 /// Adds the functions to the list of functions.
 pub(super) fn register(state: &mut SessionState) {
-    for name in READERS.iter().flat_map(|reader| reader.names) {
+    for name in names() {
         state.register_udtf(name, Arc::new(ListedReader));
     }
 }

@@ -16,6 +16,7 @@ mod format;
 mod format_fields;
 mod format_pattern;
 mod format_values;
+mod lists;
 mod mode;
 mod regexp_extract;
 mod rewriter;
@@ -24,7 +25,7 @@ mod strptime;
 mod stubs;
 mod time_bucket;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, LazyLock};
 
 use datafusion::execution::{FunctionRegistry, SessionState};
@@ -85,6 +86,20 @@ pub(crate) fn register(state: &mut SessionState) {
     }
     let _ = state.register_udaf(Arc::new(AggregateUDF::new_from_impl(mode::Mode::new())));
     files::register(state);
+}
+
+/// Returns the names of all functions that are added to those of DataFusion, without repetition.
+pub fn names() -> BTreeSet<String> {
+    let mut names: BTreeSet<String> = files::names().map(str::to_owned).collect();
+    for function in scalars() {
+        names.insert(function.name().to_owned());
+        names.extend(function.aliases().iter().cloned());
+    }
+    names.extend(AGGREGATES.iter().map(|function| function.name.to_owned()));
+    names.insert("mode".to_owned());
+    let aliases = ALIASES.iter().chain(&AGGREGATE_ALIASES);
+    names.extend(aliases.flat_map(|(_, aliases)| aliases.iter().map(|alias| (*alias).to_owned())));
+    names
 }
 
 /// Returns true if a function of a row has this name, in lower case.

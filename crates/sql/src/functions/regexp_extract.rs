@@ -45,7 +45,7 @@ fn extracted(
     groups: Option<&Int64Array>,
     flags: Option<&StringArray>,
 ) -> Result<StringArray> {
-    let mut last = None;
+    let mut last: Option<((&str, &str), _)> = None;
     let extract = |row: usize| {
         let group = match groups {
             Some(groups) if groups.is_null(row) => return Ok(None),

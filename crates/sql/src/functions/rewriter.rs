@@ -1,5 +1,5 @@
-//! Calls of functions that are written as others ([`super::rewrites`]), and of table functions that read files,
-//! in a syntax tree.
+//! Calls of functions that are written as others ([`super::rewrites`]), of table functions that read files, and
+//! comparisons with lists, in a syntax tree.
 
 use std::ops::ControlFlow;
 
@@ -10,11 +10,13 @@ use datafusion::sql::sqlparser::ast::{
 
 use super::date_diff;
 use super::files;
+use super::lists;
 use super::rewrites::{FunctionTemplate, TEMPLATES};
 use crate::EngineError;
 use crate::syntax::{normal, walk_mut};
 
-/// Rewrites the calls of a tree. It fails for files that are named in a way that is not offered.
+/// Rewrites the calls of a tree. It fails for files that are named in a way that is not offered, and for
+/// functions that take a lambda.
 pub(crate) struct FunctionRewriter;
 
 impl VisitorMut for FunctionRewriter {
@@ -62,7 +64,14 @@ impl VisitorMut for FunctionRewriter {
             part_as_text(function);
             if let Some(rewritten) = rewritten(function) {
                 *expr = rewritten;
+                return ControlFlow::Continue(());
             }
+            let name = single_name(&function.name).unwrap_or_default();
+            if let Err(error) = lists::refuse_lambda(&name) {
+                return ControlFlow::Break(error);
+            }
+        } else if let Some(in_list) = lists::in_list(expr) {
+            *expr = in_list;
         }
         ControlFlow::Continue(())
     }

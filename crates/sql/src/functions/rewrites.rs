@@ -36,7 +36,7 @@ const LEAST: &str =
     "first_value($1 ORDER BY $2 ASC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)";
 
 /// Functions of a row.
-pub(super) const SCALARS: [RewrittenFunction; 24] = [
+pub(super) const SCALARS: [RewrittenFunction; 26] = [
     rewrite("if", "condition, then, else", CASE),
     rewrite("iif", "condition, then, else", CASE),
     rewrite("mod", "dividend, divisor", "($1) % ($2)"),
@@ -58,6 +58,8 @@ pub(super) const SCALARS: [RewrittenFunction; 24] = [
     rewrite("hour", "time", "date_part('hour', $1)"),
     rewrite("minute", "time", "date_part('minute', $1)"),
     rewrite("second", "time", "date_part('second', $1)"),
+    rewrite("list_first", "list", "array_element($1, 1)"),
+    rewrite("list_last", "list", "array_element($1, -1)"),
     rewrite("monthname", "time", "strftime($1, '%B')"),
     rewrite("dayname", "time", "strftime($1, '%A')"),
     rewrite(
