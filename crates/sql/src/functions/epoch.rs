@@ -1,5 +1,5 @@
-//! `epoch(t)` and the like: a time as the seconds, milliseconds, microseconds or nanoseconds since 1970 in UTC,
-//! and a duration as their number.
+//! `epoch(t)` and the like: a time as the seconds, milliseconds, microseconds or nanoseconds since 1970 in
+//! UTC, and a duration as their number.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! `read_csv('path')`, `read_parquet('path')` and `read_json('path')` in FROM: the files of a path or a pattern,
-//! as if that stood in place of a table's name.
+//! `read_csv('path')`, `read_parquet('path')` and `read_json('path')` in FROM: the files of a path or a
+//! pattern, as if that stood in place of a table's name.
 
 use std::path::Path;
 use std::sync::Arc;

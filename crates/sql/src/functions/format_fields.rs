@@ -1,5 +1,5 @@
-//! Values as `format` and `printf` write them: a field has a width, an alignment, a sign, groups of digits and
-//! a number of digits after the point. Decimals are written from their digits, so that none is altered.
+//! Values as `format` and `printf` write them: a field has a width, an alignment, a sign, groups of digits
+//! and a number of digits after the point. Decimals are written from their digits, so that none is altered.
 
 /// A value to write.
 #[derive(Debug, Clone, PartialEq)]

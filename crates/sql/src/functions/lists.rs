@@ -1,5 +1,5 @@
-//! Lists in a syntax tree: comparisons with any element of a list that is written out become `IN`, which scans
-//! evaluate, and functions that take a lambda are refused.
+//! Lists in a syntax tree: comparisons with any element of a list that is written out become `IN`, which
+//! scans evaluate, and functions that take a lambda are refused.
 
 use std::sync::LazyLock;
 

@@ -1,5 +1,5 @@
-//! Functions under the names that DuckDB and PostgreSQL have for them, where DataFusion has no such function or
-//! another name for it.
+//! Functions under the names that DuckDB and PostgreSQL have for them, where DataFusion has no such function
+//! or another name for it.
 //!
 //! Invariants: every function takes texts of all types, constants and columns; NULL among the arguments makes
 //! the result NULL, and is not counted by aggregates; times are computed in 128 bits; what does not fit the

@@ -1,5 +1,5 @@
-//! `mode(x)`: the most frequent value; of several the least, so that the result does not depend on the order of
-//! the rows. NULL does not count.
+//! `mode(x)`: the most frequent value; of several the least, so that the result does not depend on the order
+//! of the rows. NULL does not count.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;

@@ -1,5 +1,5 @@
-//! Calls of functions that are written as others ([`super::rewrites`]), of table functions that read files, and
-//! comparisons with lists, in a syntax tree.
+//! Calls of functions that are written as others ([`super::rewrites`]), of table functions that read files,
+//! and comparisons with lists, in a syntax tree.
 
 use std::ops::ControlFlow;
 

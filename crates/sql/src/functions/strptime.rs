@@ -1,7 +1,7 @@
 //! `strptime(text, pattern)`: a text as a timestamp of microseconds, by a pattern of `strftime`.
 //!
-//! What a pattern leaves out is that of 1 January 1900 at midnight, as in DuckDB. A distance from UTC, as `%z`
-//! reads it, is subtracted. `%f` reads a fraction of a second.
+//! What a pattern leaves out is that of 1 January 1900 at midnight, as in DuckDB. A distance from UTC, as
+//! `%z` reads it, is subtracted. `%f` reads a fraction of a second.
 
 use arrow_array::{Int64Array, StringArray};
 use arrow_schema::{DataType, TimeUnit};
