@@ -1,8 +1,8 @@
 //! Functions under the names that DuckDB and PostgreSQL have for them, where DataFusion has no such function
 //! or another name for it.
 //!
-//! Invariants: every function takes texts of all types, constants and columns; NULL among the arguments makes
-//! the result NULL, and is not counted by aggregates; times are computed in 128 bits; what does not fit the
+//! Invariants: every function takes texts of all types, constants and columns; NULL among the arguments of
+//! our own makes the result NULL, and is not counted by aggregates; times are computed in 128 bits; what does not fit the
 //! type of the result is an error.
 
 mod age;
