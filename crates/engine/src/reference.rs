@@ -1,8 +1,10 @@
-//! The statements and types of SQL that a database accepts, and its settings, as the references in
+//! The statements, types and functions of SQL that a database accepts, and its settings, as the references in
 //! `docs/sql.md` and `docs/settings.md` list them.
 //!
 //! The statements are those of the list by which they are parsed. Tests compare the types with the type
 //! tables, and the reference with the lists, so that neither can gain or lose an entry without the other.
+
+use std::collections::BTreeSet;
 
 use halocline_catalog::settings::{SETTINGS, Scope};
 
@@ -39,6 +41,11 @@ pub struct SettingRow {
     pub scope: &'static str,
     /// Its meaning.
     pub meaning: &'static str,
+}
+
+/// Returns the names of the functions that are added to those of DataFusion.
+pub fn functions() -> BTreeSet<String> {
+    halocline_sql::functions::names()
 }
 
 /// Returns all settings, in the order of the reference.

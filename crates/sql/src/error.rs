@@ -15,6 +15,8 @@ use halocline_ordered::TreeError;
 use halocline_pool::PoolError;
 use halocline_store::StoreError;
 
+use crate::hint::no_function;
+
 /// Any failure of the engine. `Display` is the text for users, with a hint on what to do next where there is
 /// one.
 #[derive(Debug, thiserror::Error)]
@@ -490,7 +492,7 @@ fn plain_text(text: &str) -> String {
     while let Some(rest) = PREFIXES.iter().find_map(|p| text.strip_prefix(p)) {
         text = rest.strip_suffix("\")").unwrap_or(rest);
     }
-    text.to_string()
+    no_function(text).unwrap_or_else(|| text.to_string())
 }
 
 /// Wraps an error of the engine for its way through DataFusion.

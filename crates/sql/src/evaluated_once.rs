@@ -25,9 +25,11 @@ const ORDERED: &[&str] = &[
     "approx_median",
     "approx_percentile_cont",
     "approx_percentile_cont_with_weight",
+    "approx_quantile",
     "array_agg",
     "first_value",
     "last_value",
+    "list",
     "nth_value",
     "string_agg",
 ];
@@ -49,6 +51,7 @@ const ROUNDED: &[&str] = &[
     "var_population",
     "var_samp",
     "var_sample",
+    "variance",
 ];
 
 /// Functions that return another value each time.

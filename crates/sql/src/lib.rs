@@ -11,6 +11,8 @@ pub mod cancel;
 pub mod duration;
 pub mod error;
 pub mod evaluated_once;
+pub mod functions;
+mod hint;
 pub mod index_spec;
 pub mod lexer;
 pub mod literal_expr;

@@ -1,10 +1,10 @@
-//! The reference in `docs/` lists what the engine has: every statement, every type, every setting with its
-//! default.
+//! The reference in `docs/` lists what the engine has: every statement, every type, every function of its own,
+//! every setting with its default.
 
 use std::fs;
 use std::path::Path;
 
-use halocline_engine::reference::{SQL_TYPES, STATEMENTS, settings};
+use halocline_engine::reference::{SQL_TYPES, STATEMENTS, functions, settings};
 
 use super::support::{new_pool, query, run};
 
@@ -69,6 +69,33 @@ fn every_type_has_a_row() {
         .map(|sql| (sql.names.to_vec(), vec![sql.arrow]))
         .collect();
     assert_eq!(written, listed);
+}
+
+#[test]
+fn every_function_of_its_own_is_described() {
+    let text = document("sql.md");
+    let section = section(&text, "### Names of DuckDB and PostgreSQL");
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words: Vec<&str> = section
+        .lines()
+        .flat_map(code)
+        .flat_map(|code| code.split(|c: char| !is_letter(c)))
+        .collect();
+    for name in functions() {
+        assert!(words.contains(&name.as_str()), "{name}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_call_of_a_function_has_its_result() {
+    let (_dir, db) = new_pool();
+    let text = document("sql.md");
+    let rows = rows(section(&text, "### Names of DuckDB and PostgreSQL"));
+    assert!(rows.len() > 25);
+    for cells in rows {
+        let (call, result) = (code(&cells[0])[0], code(&cells[1])[0]);
+        assert_eq!(query(&db, &format!("SELECT {call}")).await, [result], "{call}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

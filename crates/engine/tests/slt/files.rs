@@ -11,7 +11,7 @@ const LEFT_OUT: &[(&str, &str)] = &[
         "spark/",
         "functions of Spark, which DataFusion has in another crate",
     ),
-    ("array/", "functions of lists, which the build does not have"),
+    ("array/", "lists, which tables do not store"),
     ("aggregate_memory_spill", SPILLING),
     ("nested_loop_join_spill", SPILLING),
     ("ordered_aggregate_spill", SPILLING),

@@ -25,12 +25,13 @@ const OF_DISTINCT: [&str; 9] = [
     "var_samp",
 ];
 /// Aggregates whose state is all values of the group.
-const COLLECTING: [&str; 5] = [
+const COLLECTING: [&str; 6] = [
     "median",
     "percentile_cont",
     "array_agg",
     "string_agg",
     "nth_value",
+    "mode",
 ];
 /// Aggregates for which repeated values, but not their order, change nothing.
 const OF_A_SET: [&str; 6] = ["min", "max", "bit_and", "bit_or", "bool_and", "bool_or"];

@@ -1,5 +1,5 @@
 //! Sort-based aggregation, for aggregates that collect the values of a group: `DISTINCT`, `median`,
-//! `percentile_cont`, `array_agg`, `string_agg`, `nth_value`.
+//! `percentile_cont`, `array_agg`, `string_agg`, `nth_value`, `mode`.
 //!
 //! DataFusion collects them in DRAM. What it spills are whole groups, so that a few large ones, or many
 //! beside each other, take more than there is. [`SortAggregateRule`] puts a node above such an aggregation,

@@ -26,7 +26,15 @@ use super::time_comparisons;
 fn shows_clock(name: &str) -> bool {
     matches!(
         name,
-        "date_part" | "date_trunc" | "date_bin" | "to_char" | "strftime" | "to_date"
+        "age"
+            | "date_bin"
+            | "date_diff"
+            | "date_part"
+            | "date_trunc"
+            | "strftime"
+            | "time_bucket"
+            | "to_char"
+            | "to_date"
     )
 }
 

@@ -12,6 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::EngineError;
+use crate::functions;
 use crate::syntax::{Node, walk};
 
 /// Refuses what would be dropped of a statement or query.
@@ -392,17 +393,8 @@ fn function(function: &Function) -> CheckFlow {
         || !within_group.is_empty()
         || clauses.next().is_some();
     refuse(
-        only_of_aggregates && is_scalar(&name.to_string()),
+        only_of_aggregates && functions::is_scalar(&name.to_string().to_ascii_lowercase()),
         &format!("DISTINCT, ORDER BY, FILTER, OVER, WITHIN GROUP or NULLS of {name}, which is no aggregate"),
         LEAVE_OUT,
     )
-}
-
-/// Returns true if a scalar function has this name.
-fn is_scalar(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    let is = |function: &std::sync::Arc<datafusion::logical_expr::ScalarUDF>| {
-        function.name() == name || function.aliases().contains(&name)
-    };
-    datafusion::functions::all_default_functions().iter().any(is)
 }

@@ -73,6 +73,7 @@ pub use simplifier::simplified;
 
 use crate::EngineError;
 use crate::evaluated_once;
+use crate::functions::{self, FunctionRewriter};
 use crate::names::LabelPlanner;
 use crate::row_value::row_value;
 use crate::syntax::{visit_mut, walk_mut};
@@ -111,7 +112,7 @@ pub fn planners() -> Vec<Arc<dyn ExprPlanner>> {
     vec![Arc::new(operators::OperatorPlanner), Arc::new(LabelPlanner)]
 }
 
-/// Replaces functions of DataFusion by corrected ones that wrap them.
+/// Replaces functions of DataFusion by corrected ones that wrap them, and adds those of [`functions`].
 pub fn register(mut state: SessionState) -> SessionState {
     if let Ok(inner) = state.udaf("sum") {
         // Registering fails only for what cannot be replaced.
@@ -161,6 +162,7 @@ pub fn register(mut state: SessionState) -> SessionState {
     }
     let at_time_zone = at_time_zone::AtTimeZone::new();
     let _ = state.register_udf(Arc::new(ScalarUDF::new_from_impl(at_time_zone)));
+    functions::register(&mut state);
     state
 }
 
@@ -183,8 +185,11 @@ pub fn check(statement: &Statement) -> std::result::Result<(), EngineError> {
 /// Rewrites an expression such that DataFusion reads it as it is meant.
 ///
 /// # Errors
-/// It has a comparison that is not supported.
+/// It has a comparison that is not supported, or reads files in a way that is not offered.
 pub fn refine_expression(expression: &mut Expr) -> std::result::Result<(), EngineError> {
+    if let ControlFlow::Break(error) = walk_mut(expression, &mut FunctionRewriter) {
+        return Err(error);
+    }
     let _ = walk_mut(expression, &mut numbers::NumberRewriter);
     let _ = walk_mut(expression, &mut operators::OperatorRewriter);
     let _ = walk_mut(expression, &mut grouping_sets::GroupingSetRewriter);
@@ -207,9 +212,13 @@ pub fn refine_bound(expression: LogicalExpr) -> Result<LogicalExpr> {
 /// Rewrites a statement such that DataFusion reads it as it is meant.
 ///
 /// # Errors
-/// It has a comparison that is not supported, or names a window that is not defined.
+/// It has a comparison that is not supported, names a window that is not defined, or reads files in a way
+/// that is not offered.
 pub fn refine(statement: &mut Statement) -> std::result::Result<(), EngineError> {
     if let ControlFlow::Break(error) = visit_mut(statement, &mut named_windows::NamedWindows) {
+        return Err(error);
+    }
+    if let ControlFlow::Break(error) = visit_mut(statement, &mut FunctionRewriter) {
         return Err(error);
     }
     let _ = visit_mut(statement, &mut numbers::NumberRewriter);

@@ -13,12 +13,13 @@ use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::arrow::compute::kernels::numeric::div;
 use datafusion::common::{DFSchema, Result, ScalarValue};
 use datafusion::functions::math::expr_fn::power;
+use datafusion::functions_nested::expr_fn::array_element;
 use datafusion::logical_expr::binary::BinaryTypeCoercer;
 use datafusion::logical_expr::expr::{Cast, ScalarFunction};
-use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
-    Volatility,
+    ColumnarValue, Expr, GetFieldAccess, Operator, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::physical_expr_common::datum::apply;
 use datafusion::sql::sqlparser::ast::{
@@ -137,6 +138,22 @@ impl ExprPlanner for OperatorPlanner {
                 None => PlannerResult::Original(expr),
             },
             _ => PlannerResult::Original(expr),
+        })
+    }
+
+    /// Plans `array_agg(…)[n]` as an element of the list. DataFusion makes `nth_value` of it, which is not the
+    /// corrected one.
+    fn plan_field_access(
+        &self,
+        access: RawFieldAccessExpr,
+        _: &DFSchema,
+    ) -> Result<PlannerResult<RawFieldAccessExpr>> {
+        Ok(match access {
+            RawFieldAccessExpr {
+                field_access: GetFieldAccess::ListIndex { key },
+                expr: list @ Expr::AggregateFunction(_),
+            } => PlannerResult::Planned(array_element(list, *key)),
+            other => PlannerResult::Original(other),
         })
     }
 }
