@@ -14,7 +14,7 @@ use halocline_terminal::output::AnswerFormat;
 use super::shell::{Flow, Shell};
 use super::{copy, describe, edit, script};
 
-/// What a command does with the text after its name.
+/// The function of a command; it takes the text after the name.
 type RunCommand = fn(&mut Shell<'_>, &str) -> Result<Flow, CliError>;
 
 /// A command.
@@ -123,7 +123,7 @@ pub(super) static COMMANDS: [ShellCommand; 15] = [
     },
 ];
 
-/// What help says of statements.
+/// The part of the help that is on statements.
 const STATEMENTS: &str = "\
 Statements end with a semicolon. Besides SELECT:
   CREATE TABLE t (a int NOT NULL, b text)  CREATE TABLE t AS SELECT …

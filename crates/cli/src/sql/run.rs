@@ -145,7 +145,7 @@ struct Printer<'a> {
     answer: Option<AnswerSink>,
 }
 
-/// What prints the rows of a statement.
+/// The printer of the rows of a statement.
 enum AnswerSink {
     Rows(Sink<Box<dyn Write>>),
     Plans(PlanSink),

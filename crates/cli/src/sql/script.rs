@@ -17,7 +17,7 @@ use super::statements::{PlacedItem, ScriptItem, ScriptReader, TransactionStep};
 /// Scripts that may be read within each other.
 const MAX_DEPTH: usize = 16;
 
-/// What the parser of SQL says of the place of an error, in the statement.
+/// The beginning of the place of an error in its statement, in errors of the SQL parser.
 const PARSER_LINE: &str = " at Line: ";
 
 /// Returns all items of a text.
@@ -148,7 +148,7 @@ fn relative_line(message: &str) -> Option<(&str, usize)> {
     Some((text, line.parse().ok()?))
 }
 
-/// What the statements of a script have changed so far.
+/// The statements of a script that have run so far.
 #[derive(Debug, Default)]
 struct Progress {
     committed: u64,

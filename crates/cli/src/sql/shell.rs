@@ -26,7 +26,7 @@ pub(crate) struct Shell<'a> {
     pub(super) draft: String,
 }
 
-/// What happens after an item.
+/// The way that a script or the shell continues after an item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Flow {
     Continue,

@@ -182,7 +182,7 @@ pub(crate) fn explains(statement: &str) -> bool {
         .is_some_and(|word| word == "EXPLAIN")
 }
 
-/// What a statement does to the transaction that is open.
+/// The effect of a statement on the transaction that is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TransactionStep {
     Begin,

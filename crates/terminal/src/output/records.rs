@@ -36,13 +36,15 @@ impl<W: Write> RecordSink<W> {
             .iter()
             .map(|column| ArrayFormatter::try_new(column.as_ref(), &options))
             .collect::<Result<Vec<_>, _>>()?;
+        let nulls = batch.columns().iter().map(|column| column.logical_nulls());
+        let nulls: Vec<_> = nulls.collect();
         for row in 0..batch.num_rows().min(wanted) {
             writeln!(self.out, "-[ RECORD {} ]-", self.rows + row as u64 + 1)?;
             let mut record = self.empty();
-            for ((field, formatter), column) in self.schema.fields().iter().zip(&columns).zip(batch.columns())
-            {
-                let mut value = Cell::new(formatter.value(row));
-                if column.is_null(row) {
+            let columns = columns.iter().zip(&nulls).zip(self.schema.fields());
+            for ((column, nulls), field) in columns {
+                let mut value = Cell::new(column.value(row));
+                if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
                     value = value.add_attribute(Attribute::Dim);
                 }
                 record.add_row([Cell::new(field.name()), value]);

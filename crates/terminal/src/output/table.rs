@@ -54,10 +54,13 @@ impl<W: Write> TableSink<W> {
             .iter()
             .map(|column| ArrayFormatter::try_new(column.as_ref(), &options))
             .collect::<Result<Vec<_>, _>>()?;
+        let nulls = batch.columns().iter().map(|column| column.logical_nulls());
+        let nulls: Vec<_> = nulls.collect();
         for row in 0..batch.num_rows().min(wanted) {
-            let cells = columns.iter().zip(batch.columns()).map(|(formatter, column)| {
-                let cell = aligned(Cell::new(formatter.value(row)), column.data_type());
-                if column.is_null(row) {
+            let columns = columns.iter().zip(&nulls).zip(self.schema.fields());
+            let cells = columns.map(|((column, nulls), field)| {
+                let cell = aligned(Cell::new(column.value(row)), field.data_type());
+                if nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
                     cell.add_attribute(Attribute::Dim)
                 } else {
                     cell

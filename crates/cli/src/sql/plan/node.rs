@@ -9,7 +9,7 @@ pub(super) struct PlanNode {
     /// Its distance from the root.
     pub(super) depth: usize,
     pub(super) name: String,
-    /// What it does, as far as its name does not say it.
+    /// The text after its name, without the metrics.
     pub(super) fields: String,
     /// Its metrics and their values.
     pub(super) metrics: Vec<(String, String)>,
