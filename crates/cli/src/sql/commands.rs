@@ -309,6 +309,18 @@ mod tests {
     }
 
     #[test]
+    fn the_document_has_every_name() {
+        let document = include_str!("../../../../docs/shell.md");
+        for name in COMMANDS.iter().flat_map(|command| command.names) {
+            let is_there = [format!("`{name}`"), format!("`{name} ")];
+            assert!(
+                is_there.iter().any(|text| document.contains(text)),
+                "{name} is not in docs/shell.md"
+            );
+        }
+    }
+
+    #[test]
     fn arguments() {
         assert_eq!(plain("'a file.sql';"), "a file.sql");
         assert_eq!(plain("t ;"), "t");

@@ -107,7 +107,7 @@ fn draw(bars: &[Bar], names: [&str; 2], width: usize) -> Table {
     table.set_header(names);
     table.add_rows(bars.iter().map(|bar| [&bar.label, &bar.text]));
     let widths = table.column_max_content_widths();
-    let [labels, numbers] = [0, 1].map(|at| widths.get(at).copied().map_or(0, usize::from));
+    let [labels, numbers] = [0, 1].map(|at: usize| widths.get(at).copied().map_or(0, usize::from));
     let labels = labels.min((width / 3).max(MIN_BAR_WIDTH));
     let scale = Scale::new(
         bars,
