@@ -5,6 +5,7 @@ mod calibrate;
 mod generate;
 mod kv;
 mod space;
+mod sql;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,10 +13,9 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
-use halocline_emulator::EmulatedSpec;
 use halocline_engine::QuoteOption;
 use halocline_memcached::MemcachedArgs;
-use halocline_terminal::args::{medium, scale_factor};
+use halocline_terminal::args::scale_factor;
 use halocline_terminal::size;
 
 pub(crate) use advise::AdviseArgs;
@@ -27,6 +27,11 @@ pub(crate) use kv::{
     ScanArgs,
 };
 pub(crate) use space::{CompactArgs, VacuumArgs};
+pub(crate) use sql::{IN_MEMORY, SqlArgs};
+
+const USAGE: &str = "\
+halocline [POOL]       a SQL shell on a pool, or on one in memory
+       halocline COMMAND …";
 
 const MAIN_HELP: &str = "\
 Examples:
@@ -34,7 +39,7 @@ Examples:
   halocline import shop.pool orders orders.csv        a CSV file becomes a table (and the pool, if missing)
   halocline index shop.pool orders --on day,customer  an Elf over two columns
   halocline sql shop.pool \"SELECT count(*) FROM orders WHERE day = DATE '2026-01-01'\"
-  halocline sql shop.pool                             a SQL shell
+  halocline shop.pool                                 a SQL shell, as `halocline sql shop.pool`
   halocline kv shop.pool create                       an ordered tree of keys and values; then put, get, scan
 
 Exit codes: 0 success, 1 error, 2 wrong command line, 3 no such key (kv), 4 pool truncated or unreadable while in use,
@@ -46,7 +51,7 @@ HALOCLINE_LOG=debug prints what the engine does.";
 /// A pool is a file that holds tables and indexes. It lies on persistent memory, CXL memory or any disk,
 /// needs no server, and after a restart or a crash it is simply opened again: nothing is rebuilt.
 #[derive(Debug, Parser)]
-#[command(name = "halocline", version, after_help = MAIN_HELP, max_term_width = 110)]
+#[command(name = "halocline", version, override_usage = USAGE, after_help = MAIN_HELP, max_term_width = 110)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -74,7 +79,7 @@ pub(crate) enum Command {
     Calibrate(CalibrateArgs),
     /// Propose indexes for queries, or a placement for an index
     Advise(AdviseArgs),
-    /// Ordered trees of keys and values: create, put, get, scan, del, load, check, stats
+    /// Key-value stores and ordered trees: create, put, get, scan, del, import, export, list, check, stats
     Kv(KvArgs),
     /// Serve the memcached protocol from a pool
     #[command(disable_help_flag = true)]
@@ -88,9 +93,18 @@ pub(crate) enum Command {
     Bench(ExternalArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
-    /// Steps the program runs in a process of their own
-    #[command(subcommand, hide = true)]
+    /// Steps the program runs in a process of their own, which [`InternalCli`] parses
+    #[command(skip)]
     Internal(InternalCommand),
+}
+
+/// The command line of the steps that the program runs in a process of their own. It is apart from [`Cli`], so
+/// that help and completions do not show it.
+#[derive(Debug, Parser)]
+#[command(name = "halocline internal")]
+pub(crate) struct InternalCli {
+    #[command(subcommand)]
+    pub(crate) command: InternalCommand,
 }
 
 /// How a pool is opened.
@@ -106,10 +120,11 @@ pub(crate) struct OpenArgs {
     #[arg(long, value_name = "DIR")]
     pub(crate) temp_directory: Option<PathBuf>,
     /// Threads to use, 1024 at most [default: all]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) threads: Option<u32>,
-    /// How long a statement waits for another writer of the pool, as 500ms, 5s or 2min [default: 5s]
-    #[arg(long, value_name = "TIME", value_parser = halocline_engine::parse_duration)]
+    /// How long a statement waits for another writer of the pool, as 500ms, 5s or 2min; a day at most
+    /// [default: 5s]
+    #[arg(long, value_name = "TIME", value_parser = lock_wait)]
     pub(crate) lock_wait: Option<Duration>,
 }
 
@@ -245,66 +260,6 @@ pub(crate) enum IndexLayout {
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Without QUERY and -f, statements are read from the terminal (a shell with history; \\help lists its commands) or from
-a pipe. Statements end with a semicolon; the first one that fails ends a script. All of them share one session:
-BEGIN, statements, COMMIT publishes what lies between at once, or none of it.
-
-INSERT, UPDATE, DELETE, TRUNCATE, ALTER TABLE and COPY t FROM 'file' change tables; \\help shows more.
-CREATE INDEX i ON t USING elf (a, b) builds an index, EXPLAIN shows whether a query uses it, and
-SET halocline.index = off | auto | force decides for the session.
-ALTER INDEX i SET (placement = 'static', dram = '64MiB') keeps a part of an index in DRAM.
-Segments are merged in the background; SET halocline.compaction = off ends that.
-
-Examples:
-  halocline sql shop.pool
-  halocline sql shop.pool \"SELECT day, sum(amount) FROM orders GROUP BY day\" --output csv > days.csv
-  halocline sql shop.pool \"CREATE TABLE o AS SELECT * FROM 'orders/*.parquet'\"
-  halocline sql shop.pool -f nightly.sql
-  halocline sql shop.pool \"SELECT count(*) FROM orders WHERE day < DATE '2026-01-01'\" --repeat 5 --timing")]
-pub(crate) struct SqlArgs {
-    /// The pool; created if it does not exist and a statement is CREATE TABLE
-    pub(crate) pool: PathBuf,
-    /// One or more statements
-    #[arg(conflicts_with = "file")]
-    pub(crate) query: Option<String>,
-    /// Read the statements from a file (- for stdin)
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) file: Option<PathBuf>,
-    /// Form of the answers
-    #[arg(long, short, value_enum, default_value_t = OutputFormat::Table)]
-    pub(crate) output: OutputFormat,
-    /// Rows a table shows at most; 0 shows all (csv and json always do)
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    pub(crate) max_rows: usize,
-    /// Run the statements N times; the first answers are printed
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) repeat: u32,
-    /// Print `time_ms VALUE` to stderr for each run of each statement; on an emulated medium without what
-    /// the emulation computes itself, and with `device_ms VALUE` if the medium has a clock of its own
-    #[arg(long)]
-    pub(crate) timing: bool,
-    /// Open the pool for reading only
-    #[arg(long)]
-    pub(crate) read_only: bool,
-    /// Let COPY … TO write files although the pool is opened for reading only
-    #[arg(long, requires = "read_only")]
-    pub(crate) allow_writing_files: bool,
-    /// Create the pool if it does not exist
-    #[arg(long, conflicts_with = "read_only")]
-    pub(crate) create: bool,
-    /// Report a statement that fails and run those after it; the exit code is 1 all the same
-    #[arg(long)]
-    pub(crate) keep_going: bool,
-    /// Read and write as slowly as another medium would: emulated:optane (or cxl, nvme, dram, FILE.json),
-    /// then :virtual to only count the time, or :delay [default]
-    #[arg(long, value_name = "MEDIUM", value_parser = medium)]
-    pub(crate) medium: Option<Box<EmulatedSpec>>,
-    #[command(flatten)]
-    pub(crate) open: OpenArgs,
-}
-
-#[derive(Debug, Args)]
-#[command(after_help = "\
 Examples:
   halocline info shop.pool
   halocline info shop.pool --json | jq '.tables[].name'")]
@@ -338,7 +293,7 @@ pub(crate) struct CheckArgs {
     /// newest is unreadable
     #[arg(long)]
     pub(crate) repair: bool,
-    /// Report what a repair would do and lose, and change nothing
+    /// Report what a repair would do and lose, and change nothing; exit code 1 if there is damage
     #[arg(long, requires = "repair")]
     pub(crate) dry_run: bool,
     /// Do not ask before acknowledged changes are given up
@@ -386,6 +341,15 @@ pub(crate) enum InternalCommand {
     Reopen { pool: PathBuf, query: String },
 }
 
+/// Reads how long to wait for a lock.
+fn lock_wait(text: &str) -> Result<Duration, String> {
+    const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+    match halocline_engine::parse_duration(text)? {
+        wait if wait <= LONGEST => Ok(wait),
+        _ => Err("a statement waits for a day at most; write 24h or less".to_owned()),
+    }
+}
+
 fn delimiter(text: &str) -> Result<u8, String> {
     match text {
         "\\t" | "tab" => Ok(b'\t'),
@@ -418,6 +382,7 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+        InternalCli::command().debug_assert();
     }
 
     #[test]
@@ -427,6 +392,12 @@ mod tests {
             panic!("not an index command")
         };
         assert_eq!(index.on, ["a", "b", "c"]);
+    }
+
+    #[test]
+    fn waits_are_bounded() {
+        assert_eq!(lock_wait("24h"), Ok(Duration::from_secs(86_400)));
+        assert!(lock_wait("25h").is_err() && lock_wait("soon").is_err());
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! that help and completions show; any other one is found by its file.
 
 use std::env;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -41,17 +41,17 @@ pub(crate) fn run_unknown(error: &clap::Error) -> CliError {
     let name = words.next().and_then(|word| word.into_string().ok());
     let is_there = |name: &str| path(name).is_ok_and(|path| path.is_file());
     match name {
-        Some(name) if is_unknown(&name, error) && is_there(&name) => run(&name, words),
+        Some(name) if is_unknown(name.as_ref(), error) && is_there(&name) => run(&name, words),
         _ => error.exit(),
     }
 }
 
 /// Returns true if the parser took the name for that of a subcommand, and did not find it.
-fn is_unknown(name: &str, error: &clap::Error) -> bool {
+pub(crate) fn is_unknown(name: &OsStr, error: &clap::Error) -> bool {
     error.kind() == ErrorKind::InvalidSubcommand
         && matches!(
             error.get(ContextKind::InvalidSubcommand),
-            Some(ContextValue::String(unknown)) if unknown == name
+            Some(ContextValue::String(unknown)) if OsStr::new(unknown) == name
         )
 }
 

@@ -57,9 +57,9 @@ pub enum PoolError {
     },
     /// Both superblocks that publishes write are damaged.
     #[error(
-        "both superblocks of {} are damaged; run `repair`, which returns to the last synced state, or \
-         restore the file from a copy",
-        path.display()
+        "both superblocks of {} are damaged; run `halocline check {} --repair`, which returns to the last \
+         synced state, or restore the file from a copy",
+        path.display(), path.display()
     )]
     DamagedSuperblock {
         /// The file.
@@ -67,9 +67,9 @@ pub enum PoolError {
     },
     /// The directory does not match its checksum or contradicts itself.
     #[error(
-        "the directory of generation {generation} of {} is damaged ({reason}); run `repair`, which looks \
-         for an intact older generation, or restore the file from a copy",
-        path.display()
+        "the directory of generation {generation} of {} is damaged ({reason}); run `halocline check {} \
+         --repair`, which looks for an intact older generation, or restore the file from a copy",
+        path.display(), path.display()
     )]
     DamagedDirectory {
         /// The file.
@@ -147,9 +147,9 @@ pub enum PoolError {
     /// The machine went down with published but unsynced changes, any part of which may be missing.
     #[error(
         "{} has changes up to generation {newest} that were not synced when the machine went down (synced: \
-         {synced}); run `repair`, which keeps them if they are intact and otherwise returns to the synced \
-         state",
-        path.display()
+         {synced}); run `halocline check {} --repair`, which keeps them if they are intact and otherwise \
+         returns to the synced state",
+        path.display(), path.display()
     )]
     UnsyncedAfterReboot {
         /// The file.
@@ -275,8 +275,9 @@ pub enum PoolError {
     /// A log ends before the record that its count says is the last.
     #[error(
         "the log '{name}' of {} is damaged at record {} (position {}), {}; it cannot be read or appended to \
-         until `repair` has kept the {} intact records before it, or the file is restored from a copy",
-        path.display(), damage.intact + 1, damage.position, lost(damage.lost), damage.intact
+         until `halocline check {} --repair` has kept the {} intact records before it, or the file is \
+         restored from a copy",
+        path.display(), damage.intact + 1, damage.position, lost(damage.lost), path.display(), damage.intact
     )]
     DamagedLog {
         /// The file.

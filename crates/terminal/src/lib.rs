@@ -13,6 +13,7 @@ pub mod output;
 pub mod pools;
 pub mod program;
 pub mod progress;
+pub mod screen;
 pub mod size;
 
 pub use error::CliError;

@@ -172,10 +172,7 @@ fn print(outcomes: &[(YcsbWorkload, YcsbOutcome)], bench: &KvBenchArgs) -> Resul
         column(&percentile(99.0)),
         column(&percentile(99.9)),
     ];
-    let style = Style {
-        format: bench.output,
-        max_rows: 0,
-    };
+    let style = Style::new(bench.output, 0);
     let mut sink = Sink::new(style, Arc::clone(&schema), BufWriter::new(io::stdout()));
     sink.write(&RecordBatch::try_new(schema, columns)?)?;
     sink.finish()

@@ -152,7 +152,7 @@ pub(crate) struct PutArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "value")]
     pub(crate) file: Option<PathBuf>,
     /// Let the entry expire after a time, as 30s, 15m, 12h or 7days (stores only)
-    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", value_parser = time_to_live)]
     pub(crate) ttl: Option<Duration>,
 }
 
@@ -243,6 +243,16 @@ pub(crate) struct ExportArgs {
     /// Form of the file [default: csv for names that end in .csv, else jsonl]
     #[arg(long, value_enum)]
     pub(crate) format: Option<EntryFormat>,
+}
+
+/// Reads for how long an entry stays.
+fn time_to_live(text: &str) -> Result<Duration, String> {
+    const LONGEST: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
+    let time = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    if time > LONGEST {
+        return Err("an entry expires after a hundred years at most; leave --ttl out to keep it".to_owned());
+    }
+    Ok(time)
 }
 
 fn fill(text: &str) -> Result<f64, String> {

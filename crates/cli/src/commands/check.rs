@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use halocline_engine::{Database, DatabaseOptions};
 use halocline_terminal::interrupt::Guard;
-use halocline_terminal::size::display;
+use halocline_terminal::size::{counted, display, grouped};
 use halocline_terminal::{CliError, progress};
 
 use super::{kv, repair};
@@ -50,15 +50,18 @@ fn report(database: &Database, args: &CheckArgs) -> Result<(), CliError> {
     }
     let items = match trees.items {
         0 => String::new(),
-        items => format!(", {items} memcached items in trees"),
+        items => format!(", {} in trees", counted(items, "memcached item")),
+    };
+    let indexes = match report.indexes {
+        1 => "1 index".to_owned(),
+        indexes => format!("{} indexes", grouped(indexes as u64)),
     };
     let verified = format!(
-        "{} of checksums verified, {} tables, {} indexes, {} trees, {} stores{items}",
+        "{} of checksums verified, {}, {indexes}, {}, {}{items}",
         display(report.bytes),
-        report.tables,
-        report.indexes,
-        trees.trees,
-        trees.stores
+        counted(report.tables as u64, "table"),
+        counted(trees.trees as u64, "tree"),
+        counted(trees.stores, "store")
     );
     if report.problems.is_empty() && !trees.skipped.is_empty() {
         let count = trees.skipped.len();

@@ -15,6 +15,8 @@ use std::io::{self, Write};
 
 use clap::CommandFactory;
 use halocline_engine::{IndexSpec, Layout, Order};
+use halocline_memcached::MemcachedArgs;
+use halocline_terminal::interrupt::Guard;
 use halocline_terminal::size::{display, grouped};
 use halocline_terminal::{CliError, progress};
 
@@ -37,7 +39,7 @@ pub(crate) fn run(command: Command) -> Result<(), CliError> {
         Command::Calibrate(args) => calibrate::calibrate(&args),
         Command::Advise(args) => advise::advise(&args),
         Command::Kv(args) => kv::kv(&args),
-        Command::Memcached(args) => args.run().map_err(|error| CliError::failed(error.to_string())),
+        Command::Memcached(args) => memcached(&args),
         Command::Drop(args) => drop_object(&args),
         Command::Generate(args) => generate::generate(&args),
         Command::Bench(args) => Err(external::run("bench", args.arguments)),
@@ -74,6 +76,14 @@ fn index(args: &IndexArgs) -> Result<(), CliError> {
         display(index.bytes)
     )?;
     Ok(())
+}
+
+/// Serves until a signal stops the server in order: the first Ctrl-C is for the server.
+fn memcached(args: &MemcachedArgs) -> Result<(), CliError> {
+    let guard = Guard::new();
+    let served = args.run().map_err(|error| CliError::failed(error.to_string()));
+    drop(guard);
+    served
 }
 
 fn drop_object(args: &DropArgs) -> Result<(), CliError> {

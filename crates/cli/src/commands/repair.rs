@@ -31,7 +31,7 @@ pub(super) fn repair(args: &CheckArgs) -> Result<(), CliError> {
     bar.finish_and_clear();
     announce(&plan)?;
     if args.dry_run {
-        return announce_objects(args);
+        return announce_objects(&plan, args);
     }
     if plan.loses_changes() {
         confirm(args)?;
@@ -141,27 +141,46 @@ fn damaged(database: &Database) -> Result<Vec<DamagedObject>, CliError> {
     Ok(report.damaged)
 }
 
-fn announce_objects(args: &CheckArgs) -> Result<(), CliError> {
+/// Says what of the objects would be repaired.
+///
+/// # Errors
+/// There is damage, to them or to the pool itself.
+fn announce_objects(plan: &RepairPlan, args: &CheckArgs) -> Result<(), CliError> {
     let options = DatabaseOptions::default().with_read_only(true);
     let mut out = io::stdout();
     let Ok(database) = opening::open(&args.pool, &options) else {
-        return Ok(writeln!(
+        writeln!(
             out,
             "its objects can be looked at when the pool itself is repaired"
-        )?);
+        )?;
+        return Err(found_damage(args));
     };
-    for object in damaged(&database)? {
+    let objects = damaged(&database)?;
+    for object in &objects {
         match object.kind {
             DamagedKind::Index => writeln!(
                 out,
                 "index {} is damaged: it would be built anew; nothing is lost",
                 object.name
             )?,
-            DamagedKind::Table => writeln!(out, "{}", table_text(&object, args))?,
+            DamagedKind::Table => writeln!(out, "{}", table_text(object, args))?,
             DamagedKind::Log => {}
         }
     }
-    Ok(())
+    let report = plan.report();
+    let problems = [&report.problems, &report.objects, &report.logs];
+    if objects.is_empty() && !report.lost_changes() && problems.iter().all(|problems| problems.is_empty()) {
+        return Ok(());
+    }
+    Err(found_damage(args))
+}
+
+fn found_damage(args: &CheckArgs) -> CliError {
+    let pool = args.pool.display();
+    CliError::with_hint(
+        format!("{pool}: damage was found; nothing was changed"),
+        format!("`halocline check {pool} --repair` does what is said above"),
+    )
 }
 
 /// Builds damaged indexes anew, and says what to do about damaged tables.

@@ -1,47 +1,64 @@
 //! The `sql` command: statements from the command line, a file, a pipe, or a shell.
 
 mod building;
-mod meta;
+mod commands;
+mod copy;
+mod describe;
+mod edit;
+mod helper;
+mod keywords;
+mod plan;
 mod repl;
 mod run;
+mod script;
+mod shell;
 mod statements;
 mod timer;
 
-use std::fs;
-use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::thread;
 
-use halocline_engine::{Compaction, Database, EngineError};
+use halocline_engine::{Compaction, Database};
 use halocline_media::address_space_left;
 use halocline_terminal::output::Style;
 use halocline_terminal::{CliError, interrupt};
 use tokio::runtime::Runtime;
 
-use crate::args::SqlArgs;
-use crate::opening;
+use crate::args::{IN_MEMORY, SqlArgs};
+use crate::opening::{self, OpenedDatabase};
 
 use run::Session;
-use statements::split;
+use script::StdinItems;
+use shell::{Failures, Shell};
+use statements::{PlacedItem, ScriptItem, creates_table};
+
+/// Where statements come from.
+enum Source {
+    /// A text that is there; errors name the file that it is from.
+    Script {
+        name: Option<String>,
+        items: Vec<PlacedItem>,
+    },
+    /// A pipe, of which some items were read ahead.
+    Stdin {
+        ahead: Vec<PlacedItem>,
+        rest: StdinItems,
+    },
+    Terminal,
+}
 
 /// Runs the command.
 pub(crate) fn sql(args: &SqlArgs) -> Result<(), CliError> {
-    let script = script(args)?;
+    let source = source(args)?;
     let creates = args.create
-        || script
-            .as_ref()
-            .is_some_and(|statements| statements.iter().any(|text| statements::creates_table(text)));
-    // It ends with the last statement at the latest, and begins a moment after a change: a single one never
-    // waits for it.
-    let options = opening::options(&args.open, args.read_only)
-        .with_compaction(Compaction::Auto)
-        .with_medium(args.medium.as_deref().cloned())
-        .with_allow_writing_files(args.allow_writing_files);
-    let opened = if creates && !args.read_only {
-        opening::open_or_create(&args.pool, &options)?
-    } else {
-        opening::OpenedDatabase::existing(opening::open(&args.pool, &options)?)
-    };
+        || match &source {
+            Source::Script { items, .. } | Source::Stdin { ahead: items, .. } => {
+                items.iter().any(creates_a_table)
+            }
+            Source::Terminal => false,
+        };
+    let opened = open(args, creates)?;
     // After the database: it decides, by its memory, how the threads that are started from here on allocate.
     let runtime = match runtime() {
         Ok(runtime) => runtime,
@@ -50,7 +67,7 @@ pub(crate) fn sql(args: &SqlArgs) -> Result<(), CliError> {
             return Err(error);
         }
     };
-    let result = run_all(&runtime, opened.database.clone(), args, script);
+    let result = run_all(&runtime, opened.database.clone(), args, source);
     if result.is_err() && !args.create {
         opened.discard_if_empty();
     }
@@ -59,129 +76,114 @@ pub(crate) fn sql(args: &SqlArgs) -> Result<(), CliError> {
     result
 }
 
-fn run_all(
-    runtime: &Runtime,
-    database: Database,
-    args: &SqlArgs,
-    script: Option<Vec<String>>,
-) -> Result<(), CliError> {
-    let mut session = Session {
+fn open(args: &SqlArgs, creates: bool) -> Result<OpenedDatabase, CliError> {
+    // Compaction ends with the last statement at the latest, and begins a moment after a change: a single
+    // statement never waits for it.
+    let options = opening::options(&args.open, args.read_only)
+        .with_compaction(Compaction::Auto)
+        .with_medium(args.medium.as_deref().cloned())
+        .with_allow_writing_files(args.allow_writing_files);
+    if is_in_memory(args) {
+        return Ok(OpenedDatabase::existing(Database::in_memory(&options)?));
+    }
+    if creates && !args.read_only {
+        opening::open_or_create(&args.pool, &options)
+    } else {
+        Ok(OpenedDatabase::existing(opening::open(&args.pool, &options)?))
+    }
+}
+
+fn is_in_memory(args: &SqlArgs) -> bool {
+    args.pool == Path::new(IN_MEMORY)
+}
+
+fn run_all(runtime: &Runtime, database: Database, args: &SqlArgs, source: Source) -> Result<(), CliError> {
+    let session = Session {
         database,
-        style: Style {
-            format: args.output,
-            max_rows: args.max_rows,
-        },
+        style: Style::new(args.output, args.max_rows),
         timing: args.timing,
         repeat: args.repeat,
+        output: None,
     };
-    if script.is_some() || !io::stdin().is_terminal() {
+    let mut shell = Shell {
+        runtime,
+        session,
+        is_interactive: matches!(source, Source::Terminal),
+        is_atomic: args.atomic,
+        may_write_files: !args.read_only || args.allow_writing_files,
+        failures: Failures {
+            keep_going: args.keep_going,
+            count: 0,
+        },
+        depth: 0,
+        draft: String::new(),
+    };
+    if !shell.is_interactive {
         interrupt::exit_when_late();
     }
-    let mut failures = Failures {
-        keep_going: args.keep_going,
-        count: 0,
-    };
-    match script {
-        Some(statements) => {
-            for text in &statements {
-                failures.check(runtime.block_on(session.run(text)))?;
+    if shell.is_atomic {
+        shell.run_silently("BEGIN")?;
+    }
+    match source {
+        Source::Script { name, items } => {
+            script::run(&mut shell, name.as_deref(), items.into_iter().map(Ok))?;
+        }
+        Source::Stdin { ahead, rest } => {
+            script::run(&mut shell, Some("stdin"), ahead.into_iter().map(Ok).chain(rest))?;
+        }
+        Source::Terminal => repl::repl(&mut shell, args)?,
+    }
+    if shell.is_atomic {
+        return shell.run_silently("COMMIT");
+    }
+    shell.end()?;
+    shell.failures.end()
+}
+
+/// Finds out where the statements come from.
+fn source(args: &SqlArgs) -> Result<Source, CliError> {
+    let from_stdin = args.file.as_deref() == Some(Path::new("-"));
+    let (name, text) = match (&args.query, &args.file) {
+        (Some(query), _) => (None, query.clone()),
+        (None, Some(file)) if !from_stdin => (Some(file.display().to_string()), script::read(file)?),
+        (None, None) if io::stdin().is_terminal() => {
+            if args.atomic {
+                return Err(CliError::Usage {
+                    message: "--atomic is for scripts, and there is none".to_owned(),
+                    hint: "pass statements or -f FILE; in a shell, type BEGIN and COMMIT".to_owned(),
+                });
             }
+            return Ok(Source::Terminal);
         }
-        None if io::stdin().is_terminal() => repl::repl(runtime, &mut session, args)?,
-        None => piped(runtime, &mut session, &mut failures)?,
-    }
-    runtime.block_on(end(&session.database))?;
-    failures.end()
-}
-
-/// The statements that have failed, if the others are to be run all the same.
-struct Failures {
-    keep_going: bool,
-    count: u64,
-}
-
-impl Failures {
-    /// Reports the failure of a statement if the next one is to be run.
-    fn check(&mut self, result: Result<(), CliError>) -> Result<(), CliError> {
-        match result {
-            Err(error @ CliError::Failed { .. }) if self.keep_going => {
-                self.count += 1;
-                Ok(write!(io::stderr(), "{}", error.report())?)
-            }
-            other => other,
-        }
-    }
-
-    /// Fails if a statement has failed.
-    fn end(&self) -> Result<(), CliError> {
-        match self.count {
-            0 => Ok(()),
-            1 => Err(CliError::failed("1 statement failed".to_owned())),
-            count => Err(CliError::failed(format!("{count} statements failed"))),
-        }
-    }
-}
-
-/// Ends a transaction that the statements have left open, which takes back what it did, and says so.
-async fn end(database: &Database) -> Result<(), CliError> {
-    match database.sql("ROLLBACK").await {
-        Err(EngineError::NoTransaction { .. }) => Ok(()),
-        Err(error) => Err(error.into()),
-        Ok(_) => Err(CliError::with_hint(
-            "the transaction that BEGIN opened was not committed; nothing of it is stored",
-            "end it with COMMIT, or with ROLLBACK if that is meant",
-        )),
-    }
-}
-
-/// Returns the statements given with the command, or `None` if they are to be read from stdin one by one.
-fn script(args: &SqlArgs) -> Result<Option<Vec<String>>, CliError> {
-    let text = match (&args.query, &args.file) {
-        (Some(query), _) => query.clone(),
-        (None, Some(file)) if file == Path::new("-") => {
-            let mut text = String::new();
-            io::stdin().read_to_string(&mut text)?;
-            text
-        }
-        (None, Some(file)) => fs::read_to_string(file)
-            .map_err(|error| CliError::failed(format!("cannot read {}: {error}", file.display())))?,
-        (None, None) => return Ok(None),
+        (None, _) => return read_ahead(args),
     };
-    let (mut statements, rest) = split(&text);
-    statements.extend(statements::has_content(&rest).then_some(rest));
-    if statements.is_empty() {
+    let items = script::items(&text);
+    if items.is_empty() {
         return Err(CliError::Usage {
             message: "there is no statement to run".to_owned(),
             hint: "pass one, as in `halocline sql POOL \"SELECT 1\"`, or none at all for a shell".to_owned(),
         });
     }
-    Ok(Some(statements))
+    Ok(Source::Script { name, items })
 }
 
-/// Runs statements and shell commands from a pipe, each as soon as its semicolon arrives. Stops at the
-/// first failure, unless the remaining statements are to be run regardless.
-fn piped(runtime: &Runtime, session: &mut Session, failures: &mut Failures) -> Result<(), CliError> {
-    let mut pending = String::new();
-    for line in io::stdin().lock().lines() {
-        let line = line?;
-        if !statements::has_content(&pending) && line.trim_start().starts_with('\\') {
-            if !meta::run(session, line.trim())? {
-                return Ok(());
-            }
-            continue;
-        }
-        pending.push_str(&line);
-        pending.push('\n');
-        let (statements, rest) = split(&pending);
-        pending = rest;
-        for text in statements {
-            failures.check(runtime.block_on(session.run(&text)))?;
+/// Reads stdin up to the statement that creates the first table, if there is no pool yet.
+fn read_ahead(args: &SqlArgs) -> Result<Source, CliError> {
+    let (mut ahead, mut rest) = (Vec::new(), StdinItems::default());
+    if args.create || args.read_only || is_in_memory(args) || args.pool.exists() {
+        return Ok(Source::Stdin { ahead, rest });
+    }
+    for item in rest.by_ref() {
+        ahead.push(item?);
+        if ahead.last().is_some_and(creates_a_table) {
+            break;
         }
     }
-    if statements::has_content(&pending) {
-        failures.check(runtime.block_on(session.run(&pending)))?;
-    }
-    Ok(())
+    Ok(Source::Stdin { ahead, rest })
+}
+
+fn creates_a_table(placed: &PlacedItem) -> bool {
+    matches!(&placed.item, ScriptItem::Statement(text) if creates_table(text))
 }
 
 /// Least address space for the threads and the heap of a runtime, in bytes. Where a thread cannot be mapped,

@@ -1,6 +1,8 @@
 //! Running one statement: rows printed as they come, Ctrl-C ends it, repetitions are timed.
 
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
+use std::sync::Arc;
 use std::time::Duration;
 
 use arrow_array::RecordBatch;
@@ -9,12 +11,13 @@ use futures::StreamExt;
 use halocline_engine::{Database, EngineError};
 use halocline_terminal::CliError;
 use halocline_terminal::interrupt::Guard;
-use halocline_terminal::output::{Sink, Style};
+use halocline_terminal::output::{AnswerFormat, Sink, Style};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use crate::args::OutputFormat;
 use crate::sql::building::Building;
+use crate::sql::plan::PlanSink;
+use crate::sql::statements;
 use crate::sql::timer::{Timer, Took};
 
 /// How long an interrupted query may take to stop before the prompt returns without it.
@@ -28,6 +31,8 @@ pub(crate) struct Session {
     pub(crate) style: Style,
     pub(crate) timing: bool,
     pub(crate) repeat: u32,
+    /// The file that answers go to instead of stdout.
+    pub(crate) output: Option<Arc<File>>,
 }
 
 /// The outcome of a running statement.
@@ -60,7 +65,7 @@ impl Session {
         let guard = Guard::new();
         let (sender, mut receiver) = mpsc::channel(MAX_WAITING_BATCHES);
         let query = tokio::spawn(produce(self.database.clone(), text.to_owned(), sender));
-        let mut printer = Printer::new(self.style);
+        let mut printer = Printer::new(self, text);
         let mut kept = Vec::new();
         let mut building = Building::new(&self.database);
         loop {
@@ -94,6 +99,22 @@ impl Session {
         guard.end()?;
         Ok(took)
     }
+
+    /// Returns where answers go.
+    pub(crate) fn out(&self) -> Box<dyn Write> {
+        match &self.output {
+            None => Box::new(BufWriter::new(io::stdout())),
+            Some(file) => Box::new(BufWriter::new(Arc::clone(file))),
+        }
+    }
+
+    /// Returns how answers are printed where they go.
+    fn style_of_output(&self) -> Style {
+        Style {
+            screen: self.style.screen.filter(|_| self.output.is_none()),
+            ..self.style
+        }
+    }
 }
 
 /// Runs the statement to its end, and says how long that took.
@@ -116,26 +137,50 @@ async fn produce(database: Database, text: String, events: mpsc::Sender<Event>) 
 }
 
 /// Prints the events of one statement.
-struct Printer {
+struct Printer<'a> {
+    session: &'a Session,
     style: Style,
-    sink: Option<Sink<BufWriter<io::Stdout>>>,
+    /// The statement is `EXPLAIN`, and its plans are drawn to fit a terminal.
+    draws_plans: bool,
+    answer: Option<AnswerSink>,
 }
 
-impl Printer {
-    fn new(style: Style) -> Self {
-        Self { style, sink: None }
+/// The printer of the rows of a statement.
+enum AnswerSink {
+    Rows(Sink<Box<dyn Write>>),
+    Plans(PlanSink),
+}
+
+impl<'a> Printer<'a> {
+    fn new(session: &'a Session, text: &str) -> Self {
+        let style = session.style_of_output();
+        Self {
+            session,
+            style,
+            draws_plans: style.format == AnswerFormat::Table && statements::explains(text),
+            answer: None,
+        }
     }
 
     fn print(&mut self, event: Event) -> Result<(), CliError> {
-        match (event, &mut self.sink) {
-            (Event::Columns(schema), sink) => {
-                *sink = Some(Sink::new(self.style, schema, BufWriter::new(io::stdout())));
+        match (event, &mut self.answer) {
+            (Event::Columns(schema), answer) => {
+                let out = self.session.out();
+                *answer = Some(match self.style.screen {
+                    Some(screen) if self.draws_plans && PlanSink::can_draw(&schema) => {
+                        AnswerSink::Plans(PlanSink::new(screen.width, out))
+                    }
+                    _ => AnswerSink::Rows(Sink::new(self.style, schema, out)),
+                });
             }
-            (Event::Rows(batch), Some(sink)) => sink.write(&batch)?,
+            (Event::Rows(batch), Some(AnswerSink::Rows(sink))) => sink.write(&batch)?,
+            (Event::Rows(batch), Some(AnswerSink::Plans(sink))) => sink.write(&batch)?,
             (Event::Rows(_), None) => {}
             // What a program reads from stdout is rows only.
-            (Event::Message(text), _) if self.style.format == OutputFormat::Table => {
-                writeln!(io::stdout(), "{text}")?;
+            (Event::Message(text), _) if self.style.format.is_for_people() => {
+                let mut out = self.session.out();
+                writeln!(out, "{text}")?;
+                out.flush()?;
             }
             (Event::Message(text), _) => writeln!(io::stderr(), "{text}")?,
         }
@@ -143,6 +188,10 @@ impl Printer {
     }
 
     fn finish(self) -> Result<(), CliError> {
-        self.sink.map_or(Ok(()), Sink::finish)
+        match self.answer {
+            Some(AnswerSink::Rows(sink)) => sink.finish(),
+            Some(AnswerSink::Plans(sink)) => sink.finish(),
+            None => Ok(()),
+        }
     }
 }

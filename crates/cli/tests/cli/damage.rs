@@ -110,7 +110,9 @@ fn a_damaged_index_is_built_anew_and_no_row_is_lost() {
     assert_eq!(home.csv("p", "SELECT count(*) AS n FROM u"), "n\n1001\n");
     home.fails(1, &["check", "p"]);
     let before = fs::read(home.path("p")).unwrap();
-    let plan = stdout(&home.ok(&["check", "p", "--repair", "--dry-run"]));
+    let plan = home.fails(1, &["check", "p", "--repair", "--dry-run"]);
+    assert_error(&plan, &["damage was found", "--repair"]);
+    let plan = stdout(&plan);
     assert!(
         plan.contains("index i") && plan.contains("nothing is lost"),
         "{plan}"

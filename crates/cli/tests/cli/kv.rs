@@ -85,7 +85,7 @@ fn every_kind_of_tree_lives_beside_tables() {
     home.csv("p", "INSERT INTO t (id) VALUES (5000)");
     home.ok(&["vacuum", "p"]);
     let text = stdout(&home.ok(&["check", "p"]));
-    let trees = format!("1 tables, 0 indexes, {} trees", TreeKind::ALL.len());
+    let trees = format!("1 table, 0 indexes, {} trees", TreeKind::ALL.len());
     assert!(text.contains(&trees), "{text}");
     home.ok(&["kv", "p", "--name", "lb", "drop"]);
     assert!(!stdout(&home.ok(&["info", "p"])).contains("tree lb:"));

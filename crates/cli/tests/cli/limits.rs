@@ -273,10 +273,19 @@ fn temporary_files_that_cannot_be_written_are_an_error_that_names_the_directory(
 fn numbers_of_threads_beyond_reason_are_bounded() {
     let home = Home::with_table();
     let group = "SET halocline.index = force; SELECT day, count(*) AS n FROM t WHERE id < 28 GROUP BY day ORDER BY day LIMIT 1";
-    let threads = ["--threads", "4000000000"];
+    let threads = ["--threads", "1024"];
     home.ok(&[&["index", "p", "t", "--on", "id"], &threads[..]].concat());
     let run = home.ok(&[&["sql", "p", "--output", "csv", group], &threads[..]].concat());
     assert_eq!(stdout(&run), "day,n\n2026-01-01,1\n");
+    for arguments in [
+        ["--threads", "4000000000"],
+        ["--threads", "1025"],
+        ["--repeat", "2000000"],
+        ["--lock-wait", "9weeks"],
+    ] {
+        let refused = home.fails(2, &[&["sql", "p", group], &arguments[..]].concat());
+        assert_error(&refused, &[arguments[0], arguments[1]]);
+    }
     let set = "SET datafusion.execution.target_partitions = 4000000000";
     assert_error(&home.fails(1, &["sql", "p", set]), &["target_partitions", "1024"]);
 }
@@ -364,4 +373,25 @@ fn used_ticks(pid: u32) -> u64 {
     let text = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
     let fields: Vec<&str> = text.rsplit(')').next().unwrap().split_whitespace().collect();
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+#[test]
+fn ctrl_c_ends_a_memcached_server_in_order() {
+    let home = Home::new();
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin("halocline"))
+        .current_dir(home.directory())
+        .args(["memcached", "p", "-s", "socket"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    assert!(line.contains("listening on"), "{line}");
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8(done.stderr).unwrap(), "");
+    assert!(done.status.success(), "{:?}", done.status);
 }

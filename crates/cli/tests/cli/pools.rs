@@ -91,7 +91,7 @@ fn a_whole_pool_passes_the_check() {
     home.ok(&["index", "p", "t", "--on", "day,name,price"]);
     let text = stdout(&home.ok(&["check", "p"]));
     assert!(
-        text.contains("no damage found") && text.contains("1 tables, 1 indexes"),
+        text.contains("no damage found") && text.contains("1 table, 1 index,"),
         "{text}"
     );
     let text = stdout(&home.ok(&["check", "p", "--repair"]));
@@ -314,7 +314,7 @@ fn a_file_on_a_read_only_file_system_is_read_and_checked() {
     let home = home_with_all();
     let before = fs::read(home.path("p")).unwrap();
     let text = stdout(&on_read_only_file_system(&home, &["check", "p"]).success());
-    for part in ["no damage found", "1 tables, 0 indexes, 1 trees, 3 stores"] {
+    for part in ["no damage found", "1 table, 0 indexes, 1 tree, 3 stores"] {
         assert!(text.contains(part), "`{part}` is not in\n{text}");
     }
     let query = ["sql", "p", "SELECT count(*) AS n FROM k", "--output", "csv"];
@@ -343,7 +343,7 @@ fn a_file_that_cannot_be_written_is_read_and_checked() {
     let before = fs::read(home.path("p")).unwrap();
     fs::set_permissions(home.path("p"), fs::Permissions::from_mode(0o444)).unwrap();
     let text = stdout(&without_privileges(&home, &["check", "p"]).success());
-    for part in ["no damage found", "1 tables, 0 indexes, 1 trees, 3 stores"] {
+    for part in ["no damage found", "1 table, 0 indexes, 1 tree, 3 stores"] {
         assert!(text.contains(part), "`{part}` is not in\n{text}");
     }
     let text = stdout(&without_privileges(&home, &["info", "p"]).success());

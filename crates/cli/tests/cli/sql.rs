@@ -1,5 +1,9 @@
 //! The `sql` command and its shell.
 
+mod scripts;
+mod shell_commands;
+mod terminal;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Command, Stdio};
 
@@ -185,11 +189,11 @@ fn an_index_is_used_and_gives_the_same_answers() {
 #[test]
 fn the_shell_reads_statements_and_commands_from_a_pipe() {
     let home = Home::with_table();
-    let script = "\\timing\n\\d\nSELECT count(*)\n  FROM t\n WHERE id < 10; SELECT 'a;b' AS s;\n\\d t\n\\o json\n\
+    let script = "\\timing\n\\d\nSELECT count(*)\n  FROM t\n WHERE id < 10; SELECT 'a;b' AS s;\n\\d t\n\\format json\n\
                   SELECT 7 AS x;\n\\help\n\\q\nSELECT 'never' AS reached;\n";
     let run = home.command(&["sql", "p"]).write_stdin(script).assert().success();
     let text = stdout(&run);
-    for part in ["timing is on", " 10 │", "a;b", "price", "{\"x\":7}", "\\timing "] {
+    for part in ["timing is on", " 10 │", "a;b", "price", "{\"x\":7}", "\\timing, "] {
         assert!(text.contains(part), "`{part}` is not in\n{text}");
     }
     assert!(!text.contains("never"));

@@ -1,18 +1,26 @@
-//! Answers on stdout: as a table for people, as CSV or JSON Lines for programs.
+//! Answers: as a table, a chart or one value a line for people, as CSV or JSON Lines for programs.
 
+mod chart;
 mod csv;
+mod fit;
+mod records;
 mod table;
 
 use std::io::Write;
 
 use arrow_array::RecordBatch;
+use arrow_cast::display::FormatOptions;
 use arrow_json::writer::{LineDelimited, Writer as JsonWriter, WriterBuilder as JsonBuilder};
 use arrow_schema::SchemaRef;
 use clap::ValueEnum;
 
 use crate::CliError;
+use crate::screen::Screen;
+use crate::size::{counted, grouped};
 
-use csv::CsvSink;
+use chart::ChartSink;
+use csv::{CsvSink, TIMESTAMP};
+use records::RecordSink;
 use table::TableSink;
 
 pub use table::plain_table;
@@ -28,13 +36,90 @@ pub enum OutputFormat {
     Json,
 }
 
+/// A form of the answers to statements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AnswerFormat {
+    /// For people
+    Table,
+    /// A header line, then one line per row
+    Csv,
+    /// One object per row and line
+    Json,
+    /// A line per value, for rows with many columns
+    #[value(alias = "line")]
+    Expanded,
+    /// Bars: of a column of labels, and one of numbers
+    Chart,
+}
+
+impl AnswerFormat {
+    /// Returns true for forms that only people read, among which messages do not disturb.
+    #[must_use]
+    pub fn is_for_people(self) -> bool {
+        !matches!(self, Self::Csv | Self::Json)
+    }
+}
+
+impl From<OutputFormat> for AnswerFormat {
+    fn from(format: OutputFormat) -> Self {
+        match format {
+            OutputFormat::Table => Self::Table,
+            OutputFormat::Csv => Self::Csv,
+            OutputFormat::Json => Self::Json,
+        }
+    }
+}
+
 /// How answers are printed.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
     /// Their form.
-    pub format: OutputFormat,
-    /// Rows a table shows at most; 0 shows all.
+    pub format: AnswerFormat,
+    /// Rows shown at most, but for CSV and JSON; 0 shows all.
     pub max_rows: usize,
+    /// The terminal that they are fitted to; `None` for a file or a pipe.
+    pub screen: Option<Screen>,
+}
+
+impl Style {
+    /// Creates a style for answers on stdout.
+    #[must_use]
+    pub fn new(format: impl Into<AnswerFormat>, max_rows: usize) -> Self {
+        Self {
+            format: format.into(),
+            max_rows,
+            screen: Screen::of_stdout(),
+        }
+    }
+
+    /// Returns the number of rows that are still to be shown after `rows`.
+    fn rows_left(&self, rows: u64) -> usize {
+        match self.max_rows {
+            0 => usize::MAX,
+            limit => limit.saturating_sub(usize::try_from(rows).unwrap_or(usize::MAX)),
+        }
+    }
+
+    /// Says how many rows there are, and how many are shown.
+    fn row_count(&self, rows: u64) -> String {
+        let count = counted(rows, "row");
+        if self.max_rows == 0 || rows <= self.max_rows as u64 {
+            return count;
+        }
+        let first = grouped(self.max_rows as u64);
+        format!("{count}, the first {first} shown (--max-rows 0 shows all)")
+    }
+
+    fn has_colours(&self) -> bool {
+        self.screen.is_some_and(|screen| screen.has_colours)
+    }
+}
+
+/// Returns the formats of values that are shown to people.
+fn shown_values() -> FormatOptions<'static> {
+    FormatOptions::default()
+        .with_null("NULL")
+        .with_timestamp_format(Some(TIMESTAMP))
 }
 
 /// Takes the batches of one answer in order and prints them.
@@ -44,38 +129,44 @@ enum FormatSink<W: Write> {
     Table(Box<TableSink<W>>),
     Csv(Box<CsvSink<W>>),
     Json(Box<JsonWriter<W, LineDelimited>>),
+    Expanded(Box<RecordSink<W>>),
+    Chart(Box<ChartSink<W>>),
 }
 
 impl<W: Write> Sink<W> {
     /// Starts an answer with the columns of `schema`.
     pub fn new(style: Style, schema: SchemaRef, out: W) -> Self {
         Self(match style.format {
-            OutputFormat::Table => FormatSink::Table(Box::new(TableSink::new(schema, style.max_rows, out))),
-            OutputFormat::Csv => FormatSink::Csv(Box::new(CsvSink::new(schema, out))),
-            OutputFormat::Json => FormatSink::Json(Box::new(
+            AnswerFormat::Table => FormatSink::Table(Box::new(TableSink::new(schema, style, out))),
+            AnswerFormat::Csv => FormatSink::Csv(Box::new(CsvSink::new(schema, out))),
+            AnswerFormat::Json => FormatSink::Json(Box::new(
                 JsonBuilder::new()
                     .with_explicit_nulls(true)
                     .build::<_, LineDelimited>(out),
             )),
+            AnswerFormat::Expanded => FormatSink::Expanded(Box::new(RecordSink::new(schema, style, out))),
+            AnswerFormat::Chart => FormatSink::Chart(Box::new(ChartSink::new(schema, style, out))),
         })
     }
 
-    /// Prints (or, for a table, keeps) a batch.
+    /// Prints (or, for a table or a chart, keeps) a batch.
     ///
     /// # Errors
-    /// The output cannot be written; a column has a type that cannot be printed.
+    /// The output cannot be written; a column has a type that cannot be printed; the columns make no chart.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<(), CliError> {
         match &mut self.0 {
             FormatSink::Table(table) => table.write(batch),
             FormatSink::Csv(csv) => csv.write(batch),
             FormatSink::Json(writer) => Ok(writer.write(batch)?),
+            FormatSink::Expanded(records) => records.write(batch),
+            FormatSink::Chart(chart) => chart.write(batch),
         }
     }
 
     /// Prints what is left.
     ///
     /// # Errors
-    /// The output cannot be written.
+    /// The output cannot be written; the columns make no chart.
     pub fn finish(self) -> Result<(), CliError> {
         match self.0 {
             FormatSink::Table(table) => table.finish(),
@@ -84,6 +175,8 @@ impl<W: Write> Sink<W> {
                 writer.finish()?;
                 Ok(writer.into_inner().flush()?)
             }
+            FormatSink::Expanded(records) => records.finish(),
+            FormatSink::Chart(chart) => chart.finish(),
         }
     }
 }
@@ -122,7 +215,11 @@ mod tests {
 
     fn printed(format: OutputFormat, max_rows: usize, batches: &[RecordBatch]) -> String {
         let mut out = Vec::new();
-        let mut sink = Sink::new(Style { format, max_rows }, batch().schema(), &mut out);
+        let style = Style {
+            screen: None,
+            ..Style::new(format, max_rows)
+        };
+        let mut sink = Sink::new(style, batch().schema(), &mut out);
         for batch in batches {
             sink.write(batch).unwrap();
         }

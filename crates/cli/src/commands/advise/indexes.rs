@@ -34,7 +34,7 @@ pub(super) fn advise(
         OutputFormat::Table => print(&advice, &mut io::stdout()),
         format => {
             let batch = advice.to_batch()?;
-            let style = Style { format, max_rows: 0 };
+            let style = Style::new(format, 0);
             let mut sink = Sink::new(style, batch.schema(), BufWriter::new(io::stdout()));
             sink.write(&batch)?;
             sink.finish()

@@ -151,7 +151,7 @@ fn rows(advice: &IndexAdvice, format: OutputFormat) -> Result<(), CliError> {
     let schema = Arc::new(Schema::new(fields));
     let columns = columns.into_iter().map(|(_, _, column)| column).collect();
     let batch = RecordBatch::try_new(Arc::clone(&schema), columns)?;
-    let style = Style { format, max_rows: 0 };
+    let style = Style::new(format, 0);
     let mut sink = Sink::new(style, schema, BufWriter::new(io::stdout()));
     sink.write(&batch)?;
     sink.finish()

@@ -102,7 +102,7 @@ pub(super) fn numbers(numbers: &[(&str, u64)], format: OutputFormat) -> Result<(
     let names: Vec<_> = numbers.iter().map(|(name, _)| *name).collect();
     let schema = schema(&names);
     let mut sink = Sink::new(
-        Style { format, max_rows: 0 },
+        Style::new(format, 0),
         Arc::clone(&schema),
         BufWriter::new(io::stdout()),
     );

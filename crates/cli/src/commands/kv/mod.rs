@@ -69,5 +69,5 @@ fn is_store(args: &KvArgs) -> Result<bool, CliError> {
 }
 
 fn style(format: OutputFormat, max_rows: usize) -> Style {
-    Style { format, max_rows }
+    Style::new(format, max_rows)
 }
