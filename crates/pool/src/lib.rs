@@ -66,7 +66,6 @@ mod sums;
 mod superblock;
 mod turn;
 mod txn;
-mod txn_log;
 mod vacuum;
 mod verify;
 mod writer;

@@ -4,9 +4,9 @@
 //! misses on the levels above. They are not used where there are too many combinations: descending from
 //! the root is less work then.
 
+use super::slices::SubrangeSlice;
 use crate::kernel::CodeRange;
 use crate::packed::node::PackedTree;
-use crate::packed::select_subranges::SubrangeSlice;
 use crate::packed::shortcuts::{ABOVE, NOWHERE, ShortcutForm};
 use crate::packed::subranges::IRREGULAR;
 use crate::plan::{Plan, Test};

@@ -12,6 +12,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use super::{Txn, check_name};
 use crate::PoolError;
 use crate::directory::{ObjectMap, ObjectRecord};
 use crate::fault::{PoolFault, injected};
@@ -20,7 +21,6 @@ use crate::log::{LogRecords, PinnedLog};
 use crate::log_count::LogCounts;
 use crate::object::{ExtentRef, ObjectKind};
 use crate::snapshot::log_of;
-use crate::txn::{Txn, check_name};
 
 impl Txn {
     /// Creates an empty log in the generation that this transaction will publish, or replaces the object of

@@ -1,9 +1,10 @@
 //! Range matches behind quartered shortcuts: reads the records of a few subranges of each list and not its
 //! values.
 
+use super::LevelTraversal;
+use super::query::LevelQuery;
 use crate::Result;
 use crate::kernel::{CodeRange, Kernel, Records, low_bits};
-use crate::packed::select::{LevelQuery, LevelTraversal};
 use crate::packed::subranges::{SubrangeCounts, SubrangeRows, SubrangeScheme};
 use crate::sink::MatchSink;
 use crate::view::count_of;
