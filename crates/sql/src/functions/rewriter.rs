@@ -11,7 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 use super::date_diff;
 use super::files;
 use super::lists;
-use super::rewrites::{FunctionTemplate, TEMPLATES};
+use super::rewrites::{self, FunctionTemplate};
 use crate::EngineError;
 use crate::syntax::{normal, walk_mut};
 
@@ -110,7 +110,7 @@ fn template(function: &Function) -> Option<&'static FunctionTemplate> {
         && function.null_treatment.is_none()
         && function.within_group.is_empty();
     let arguments = arguments(function).filter(|_| plain)?;
-    let template = TEMPLATES.get(&(name.as_str(), arguments.len()))?;
+    let template = rewrites::template(&name, arguments.len())?;
     (template.is_aggregate || function.filter.is_none()).then_some(template)
 }
 

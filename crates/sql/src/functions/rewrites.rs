@@ -114,19 +114,28 @@ pub(super) fn parameters(becomes: &str) -> usize {
     numbers.filter_map(digit).max().unwrap_or(0) as usize
 }
 
-/// The expressions by name and number of arguments.
-pub(super) static TEMPLATES: LazyLock<HashMap<(&'static str, usize), FunctionTemplate>> =
-    LazyLock::new(|| {
-        let scalars = SCALARS.iter().map(|function| (function, false));
-        let aggregates = AGGREGATES.iter().map(|function| (function, true));
-        let templates = scalars.chain(aggregates).filter_map(|(function, is_aggregate)| {
-            let parser = Parser::new(&SqlDialect).try_with_sql(function.becomes);
-            let expr = parser.and_then(|mut parser| parser.parse_expr()).ok()?;
-            let key = (function.name, parameters(function.becomes));
-            Some((key, FunctionTemplate { expr, is_aggregate }))
-        });
-        templates.collect()
-    });
+/// The expressions by name, then by number of arguments.
+static TEMPLATES: LazyLock<HashMap<&'static str, HashMap<usize, FunctionTemplate>>> = LazyLock::new(|| {
+    let scalars = SCALARS.iter().map(|function| (function, false));
+    let aggregates = AGGREGATES.iter().map(|function| (function, true));
+    let mut templates: HashMap<_, HashMap<_, _>> = HashMap::new();
+    for (function, is_aggregate) in scalars.chain(aggregates) {
+        let parser = Parser::new(&SqlDialect).try_with_sql(function.becomes);
+        if let Ok(expr) = parser.and_then(|mut parser| parser.parse_expr()) {
+            let of_name = templates.entry(function.name).or_default();
+            of_name.insert(
+                parameters(function.becomes),
+                FunctionTemplate { expr, is_aggregate },
+            );
+        }
+    }
+    templates
+});
+
+/// Returns the expression of a function with this number of arguments.
+pub(super) fn template(name: &str, arguments: usize) -> Option<&'static FunctionTemplate> {
+    TEMPLATES.get(name)?.get(&arguments)
+}
 
 #[cfg(test)]
 mod tests {
@@ -134,7 +143,8 @@ mod tests {
 
     #[test]
     fn every_expression_can_be_parsed() {
-        assert_eq!(TEMPLATES.len(), SCALARS.len() + AGGREGATES.len());
+        let parsed = TEMPLATES.values().map(HashMap::len).sum::<usize>();
+        assert_eq!(parsed, SCALARS.len() + AGGREGATES.len());
         for function in SCALARS.iter().chain(&AGGREGATES) {
             let arguments = function.arguments.split(", ").filter(|name| !name.is_empty());
             assert_eq!(
