@@ -205,7 +205,7 @@ fn stores_are_listed_checked_and_dropped() {
     let info: serde_json::Value = serde_json::from_str(&stdout(&home.ok(&["info", "p", "--json"]))).unwrap();
     assert_eq!(info["stores"][0]["keys"], 1);
     let text = stdout(&home.ok(&["check", "p"]));
-    assert!(text.contains("1 trees, 3 stores"), "{text}");
+    assert!(text.contains("1 tree, 3 stores"), "{text}");
     let text = stdout(&home.ok(&["kv", "p", "--name", "words", "check"]));
     assert!(text.contains("no damage found"), "{text}");
     let stats = stdout(&home.ok(&["kv", "p", "--name", "words", "stats", "-o", "json"]));

@@ -30,9 +30,9 @@ const fn rewrite(name: &'static str, arguments: &'static str, becomes: &'static 
 
 const CASE: &str = "CASE WHEN $1 THEN $2 ELSE $3 END";
 const DAY_OF_WEEK: &str = "date_part('dow', $1)";
-const GREATEST: &str =
+const OF_GREATEST: &str =
     "first_value($1 ORDER BY $2 DESC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)";
-const LEAST: &str =
+const OF_LEAST: &str =
     "first_value($1 ORDER BY $2 ASC NULLS LAST) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)";
 
 /// Functions of a row.
@@ -71,12 +71,12 @@ pub(super) const SCALARS: [RewrittenFunction; 26] = [
 
 /// Aggregates. A `FILTER` of the call is added to that of the expression.
 pub(super) const AGGREGATES: [RewrittenFunction; 6] = [
-    rewrite("arg_max", "value, by", GREATEST),
-    rewrite("argmax", "value, by", GREATEST),
-    rewrite("max_by", "value, by", GREATEST),
-    rewrite("arg_min", "value, by", LEAST),
-    rewrite("argmin", "value, by", LEAST),
-    rewrite("min_by", "value, by", LEAST),
+    rewrite("arg_max", "value, by", OF_GREATEST),
+    rewrite("argmax", "value, by", OF_GREATEST),
+    rewrite("max_by", "value, by", OF_GREATEST),
+    rewrite("arg_min", "value, by", OF_LEAST),
+    rewrite("argmin", "value, by", OF_LEAST),
+    rewrite("min_by", "value, by", OF_LEAST),
 ];
 
 /// Further names of functions of a row.
