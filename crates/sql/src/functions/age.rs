@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::arguments::{by_columns, check_types, documentation};
+use super::arguments::{AcceptedType, by_columns, check_types, documentation};
 use super::clock::{DAY, SECOND, Times, beyond_calendar, calendar, is_time_or_null};
 
 const NAME: &str = "age";
@@ -94,7 +94,7 @@ impl ScalarUDFImpl for Age {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         let time = "a date or timestamp";
-        let accepted: [(&str, fn(&DataType) -> bool); 2] = [(time, is_time_or_null), (time, is_time_or_null)];
+        let accepted: [AcceptedType<'_>; 2] = [(time, is_time_or_null), (time, is_time_or_null)];
         check_types(SYNTAX, types, 2, &accepted)?;
         Ok(DataType::Interval(IntervalUnit::MonthDayNano))
     }

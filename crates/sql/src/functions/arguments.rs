@@ -41,6 +41,9 @@ pub(super) fn failed<T>(text: String) -> Result<T> {
     Err(DataFusionError::Execution(text))
 }
 
+/// The types that an argument may have: their name, and a condition.
+pub(super) type AcceptedType<'a> = (&'a str, fn(&DataType) -> bool);
+
 /// Checks the types of arguments, each by a condition with a name for what it accepts.
 ///
 /// # Errors
@@ -49,7 +52,7 @@ pub(super) fn check_types(
     syntax: &str,
     types: &[DataType],
     needed: usize,
-    accepted: &[(&str, fn(&DataType) -> bool)],
+    accepted: &[AcceptedType<'_>],
 ) -> Result<()> {
     if !(needed..=accepted.len()).contains(&types.len()) {
         return refused(format!(

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::arguments::{by_columns, check_types, documentation, failed, is_text, texts};
+use super::arguments::{AcceptedType, by_columns, check_types, documentation, failed, is_text, texts};
 use super::clock::{DAY, SECOND, Times, calendar, is_time_or_null};
 
 /// The names of the function.
@@ -119,7 +119,7 @@ impl ScalarUDFImpl for DateDiff {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         let time = "a date or timestamp";
-        let accepted: [(&str, fn(&DataType) -> bool); 3] = [
+        let accepted: [AcceptedType<'_>; 3] = [
             ("a text", is_text),
             (time, is_time_or_null),
             (time, is_time_or_null),

@@ -10,7 +10,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::arguments::{by_columns, check_types, documentation, failed};
+use super::arguments::{AcceptedType, by_columns, check_types, documentation, failed};
 use super::clock::{SECOND, Times, is_time_or_null};
 
 /// One of the functions.
@@ -81,8 +81,7 @@ impl ScalarUDFImpl for Epoch {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        let accepted: [(&str, fn(&DataType) -> bool); 1] =
-            [("a date, timestamp or duration", is_time_or_duration)];
+        let accepted: [AcceptedType<'_>; 1] = [("a date, timestamp or duration", is_time_or_duration)];
         check_types(&self.documentation.syntax_example, types, 1, &accepted)?;
         Ok(match self.unit {
             Some(_) => DataType::Int64,

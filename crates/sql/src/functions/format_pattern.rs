@@ -272,7 +272,7 @@ mod tests {
                 "{pattern}"
             );
         }
-        for pattern in ["%", "%q", "%5", "100% sure?"] {
+        for pattern in ["%", "%q", "%5", "100%?"] {
             assert!(percents(pattern).is_err(), "{pattern}");
         }
     }

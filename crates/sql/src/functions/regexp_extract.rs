@@ -14,7 +14,9 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::arguments::{by_columns, check_types, documentation, failed, is_text, is_whole, texts};
+use super::arguments::{
+    AcceptedType, by_columns, check_types, documentation, failed, is_text, is_whole, texts,
+};
 
 const NAME: &str = "regexp_extract";
 const SYNTAX: &str = "regexp_extract(text, pattern[, group[, flags]])";
@@ -102,7 +104,7 @@ impl ScalarUDFImpl for RegexpExtract {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        let accepted: [(&str, fn(&DataType) -> bool); 4] = [
+        let accepted: [AcceptedType<'_>; 4] = [
             ("a text", is_text),
             ("a text", is_text),
             ("an integer", is_whole),

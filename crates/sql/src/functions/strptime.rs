@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 };
 use halocline_values::times::of_numbers;
 
-use super::arguments::{by_columns, check_types, documentation, failed, is_text, texts};
+use super::arguments::{AcceptedType, by_columns, check_types, documentation, failed, is_text, texts};
 
 const TYPE: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 
@@ -177,7 +177,7 @@ impl ScalarUDFImpl for Strptime {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        let accepted: [(&str, fn(&DataType) -> bool); 2] = [("a text", is_text), ("a text", is_text)];
+        let accepted: [AcceptedType<'_>; 2] = [("a text", is_text), ("a text", is_text)];
         check_types(&self.documentation.syntax_example, types, 2, &accepted)?;
         Ok(TYPE)
     }

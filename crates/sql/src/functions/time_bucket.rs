@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
 };
 use halocline_values::times::{instant, of_numbers, range_of};
 
-use super::arguments::{by_columns, check_types, documentation, failed};
+use super::arguments::{AcceptedType, by_columns, check_types, documentation, failed};
 use super::clock::{DAY, SECOND, Times, beyond_calendar, calendar, is_time_or_null};
 
 const NAME: &str = "time_bucket";
@@ -165,7 +165,7 @@ impl ScalarUDFImpl for TimeBucket {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        let accepted: [(&str, fn(&DataType) -> bool); 3] = [
+        let accepted: [AcceptedType<'_>; 3] = [
             ("an interval", is_width),
             ("a date or timestamp", is_time_or_null),
             ("a date, timestamp or interval", is_origin),
