@@ -156,6 +156,16 @@ impl StoresState {
             // There may be room on the disk.
             SegmentClaim::Values if self.beside_writer.load(Ordering::Acquire) => for_checkpoint,
             SegmentClaim::Values => for_checkpoint + FOR_COPIES + FOR_DELETIONS,
+            // A checkpoint has just been made, and values are refused: the next one has deletions alone, which
+            // split no leaves, and which it makes in place if there is no room for copies. What they take now
+            // comes back with it; else a disk on which no segment can be emptied would refuse them for ever.
+            SegmentClaim::Deletions
+                if committer.pending_records == 0 && committer.merging.is_none() && self.is_pressed() =>
+            {
+                let for_pages = 1;
+                let for_ranges = u64::from(self.has_deleted_ranges());
+                FOR_CHECKPOINT + for_pages + for_ranges + committer.catalog.segments.len() as u64
+            }
             SegmentClaim::Deletions => for_checkpoint,
             SegmentClaim::All => 0,
         }
