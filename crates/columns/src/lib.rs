@@ -75,10 +75,12 @@ pub use read::space::CodeSpace;
 pub use read::string_predicate::StringPredicate;
 pub use table::add_column::add_column;
 pub use table::alter::{
-    TableProperties, create_table, delete_rows, rename_column, rename_table, set_cluster, truncate,
+    ColumnRedefinition, TableProperties, create_table, delete_rows, redefine_columns, rename_column,
+    rename_table, set_cluster, truncate,
 };
 pub use table::compact;
 pub use table::defaults::set_default;
+pub use table::rules::{StoredRules, TableRule, TableRules, set_rules};
 pub use table::{Table, TableHead};
 pub use types::{parse_type, type_name};
 pub use write::ranking::{RankedStrings, rank_strings};

@@ -10,6 +10,7 @@ use arrow_array::RecordBatch;
 use halocline_catalog::context::EngineContext;
 use halocline_catalog::spill_files::SpillFiles;
 use halocline_catalog::transaction::Transaction;
+use halocline_catalog::write::BatchFitter;
 use halocline_columns::{ColumnsError, Table, TableEncoding, TableStats, TableWriter};
 use halocline_import::{
     Files, ImportError, ImportFault, ImportOptions, ImportProgress, ImportReport, SourceLocation, fault,
@@ -184,9 +185,20 @@ fn store(
     cancel: &AtomicBool,
 ) -> Result<TableStats, EngineError> {
     let wrong = |error| column_fault(files, 0, error);
+    let open = Table::open_in(transaction.txn(), table).map_err(wrong)?;
+    let columns = open.schema().fields().len();
+    let mut rules = (!open.rules().is_empty()).then(|| {
+        let all = (0..columns).map(Some).collect();
+        BatchFitter::new(format!("import into {table}"), open.schema(), all).with_defaults(&open)
+    });
     let options = transaction.engine().table_options();
     let mut writer = TableWriter::append(transaction.txn(), table, options).map_err(wrong)?;
     each_batch(files, files.length(), progress, cancel, |file_number, batch| {
+        let batch = match &mut rules {
+            Some(rules) if batch.num_columns() == columns => rules.batch(&batch)?,
+            // The writer refuses one with other columns.
+            _ => batch,
+        };
         let written = writer.write(&batch);
         written.map_err(|error| column_fault(files, file_number, error))?;
         Ok(writer.rows())

@@ -1,10 +1,10 @@
-//! Definitions of tables: columns, key, defaults.
+//! Definitions of tables: columns, key, defaults, rules.
 
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use halocline_columns::{parse_type, type_name};
+use halocline_columns::{StoredRules, TableRule, TableRules, parse_type, type_name};
 use serde::{Deserialize, Serialize};
 
 use crate::column_builder::ColumnBuilder;
@@ -13,8 +13,10 @@ use crate::error::{KeyedError, Result};
 use crate::kind::ColumnKind;
 use crate::row::{self, RowColumn, RowReader};
 
-/// Version of the encoding of definitions.
-const VERSION: u32 = 1;
+/// The newest version of the encoding of definitions: that of tables with rules.
+const VERSION: u32 = 2;
+/// Version of all others.
+const PLAIN: u32 = 1;
 
 /// The definition of a table with a primary key.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +31,8 @@ pub struct TableDefinition {
     pub(crate) defaults: Vec<Option<ArrayRef>>,
     /// Of each column, its value in rows that were written before it was added.
     pub(crate) initial: Vec<Option<ArrayRef>>,
+    /// The rules that the rows obey. Replaced whenever the columns change, see [`TableRules::prepared`].
+    pub(crate) rules: Arc<TableRules>,
 }
 
 /// A definition as it is stored, as JSON. It belongs to the format of the pool.
@@ -38,6 +42,8 @@ struct StoredDefinition {
     uid: u64,
     columns: Vec<StoredColumn>,
     key: Vec<usize>,
+    #[serde(default, skip_serializing_if = "StoredRules::is_empty")]
+    rules: StoredRules,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -94,14 +100,35 @@ impl TableDefinition {
             uid: 0,
             defaults: vec![None; fields.len()],
             initial: vec![None; fields.len()],
+            rules: Arc::default(),
             schema: Arc::new(Schema::new(fields)),
             key: positions,
         })
     }
 
-    /// Sets the default of a column, given by position, as an array of one value of its type.
-    pub fn set_default(&mut self, column: usize, value: ArrayRef) {
-        self.defaults[column] = Some(value);
+    /// Sets the default of a column, given by position, as an array of one value of its type; NULL without
+    /// it.
+    pub fn set_default(&mut self, column: usize, value: Option<ArrayRef>) {
+        self.defaults[column] = value;
+    }
+
+    /// Lets a column that is given by position be NULL, unless it belongs to the key.
+    pub fn set_nullable(&mut self, column: usize) {
+        if !self.key.contains(&column) {
+            let mut fields = self.schema.fields().to_vec();
+            fields[column] = Arc::new(fields[column].as_ref().clone().with_nullable(true));
+            self.set_fields(fields);
+        }
+    }
+
+    /// Sets the rules, in place of those there are. Rows that are there are not looked at.
+    pub fn set_rules(&mut self, rules: Vec<TableRule>) {
+        self.rules = Arc::new(rules.into());
+    }
+
+    fn set_fields(&mut self, fields: Vec<Arc<Field>>) {
+        self.schema = Arc::new(Schema::new(fields));
+        self.set_rules(self.rules.rules().to_vec());
     }
 
     /// Adds a column, the last one. In the rows there are, it has the value `initial`, an array of one value;
@@ -113,7 +140,7 @@ impl TableDefinition {
         check_type(&self.name, field)?;
         let mut fields = self.schema.fields().to_vec();
         fields.push(Arc::new(field.clone()));
-        self.schema = Arc::new(Schema::new(fields));
+        self.set_fields(fields);
         self.defaults.push(initial.clone());
         self.initial.push(initial);
         Ok(())
@@ -123,7 +150,7 @@ impl TableDefinition {
     pub fn rename_column(&mut self, column: usize, name: &str) {
         let mut fields = self.schema.fields().to_vec();
         fields[column] = Arc::new(fields[column].as_ref().clone().with_name(name));
-        self.schema = Arc::new(Schema::new(fields));
+        self.set_fields(fields);
     }
 
     /// Returns the name of the table.
@@ -146,6 +173,11 @@ impl TableDefinition {
         self.defaults[column].as_ref()
     }
 
+    /// Returns the rules that the rows obey.
+    pub fn rules(&self) -> &Arc<TableRules> {
+        &self.rules
+    }
+
     /// Returns the name of the store with the rows.
     pub(crate) fn store_name(&self) -> String {
         store_name(self.uid)
@@ -161,10 +193,12 @@ impl TableDefinition {
             initial: self.initial[at].as_ref().map(value_to_bytes),
         };
         let stored = StoredDefinition {
-            version: VERSION,
+            // Older programs would write rows that disobey the rules.
+            version: if self.rules.is_empty() { PLAIN } else { VERSION },
             uid: self.uid,
             columns: self.schema.fields().iter().enumerate().map(column).collect(),
             key: self.key.clone(),
+            rules: StoredRules::encode(self.rules.rules()),
         };
         serde_json::to_vec(&stored).unwrap_or_default()
     }
@@ -177,10 +211,11 @@ impl TableDefinition {
         };
         let stored: serde_json::Value = serde_json::from_slice(bytes).map_err(|_| damaged())?;
         let version = stored.get("version").and_then(serde_json::Value::as_u64);
+        let newer = || KeyedError::NewerFormat {
+            table: name.to_owned(),
+        };
         if version.is_some_and(|version| version > u64::from(VERSION)) {
-            return Err(KeyedError::NewerFormat {
-                table: name.to_owned(),
-            });
+            return Err(newer());
         }
         let stored: StoredDefinition = serde_json::from_value(stored).map_err(|_| damaged())?;
         let (mut fields, mut defaults, mut initial) = (Vec::new(), Vec::new(), Vec::new());
@@ -201,6 +236,7 @@ impl TableDefinition {
             .collect();
         let mut definition = Self::new(name, &Schema::new(fields), &names.ok_or_else(damaged)?)?;
         (definition.defaults, definition.initial) = (defaults, initial);
+        definition.set_rules(stored.rules.decode().ok_or_else(newer)?);
         definition.uid = stored.uid;
         Ok(definition)
     }

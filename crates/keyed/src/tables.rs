@@ -292,7 +292,8 @@ impl KeyedTables {
         }
     }
 
-    /// Changes the definition of a table by `change`, which may rename the table's columns and add some.
+    /// Changes the definition of a table by `change`, which may rename the table's columns, add some, change
+    /// their defaults, and loosen what the rows obey.
     ///
     /// # Errors
     /// [`KeyedError::NoTable`], [`KeyedError::List`], and those of `change`.

@@ -182,6 +182,22 @@ pub enum EngineError {
         /// The reason, and what to do about it.
         reason: String,
     },
+    /// A row for which the condition of a constraint is false.
+    #[error(
+        "{statement}, row {row}: violates the constraint '{name}', CHECK ({condition}); its values are {values}"
+    )]
+    Check {
+        /// The statement in short.
+        statement: String,
+        /// The row among those of the statement, from 1.
+        row: u64,
+        /// The name of the constraint.
+        name: String,
+        /// Its condition.
+        condition: String,
+        /// The values of the row, each after its column.
+        values: String,
+    },
     /// An integer outside of its type.
     #[error(
         "{operation} is not a value of type {data_type}; cast to decimal(38, 0) or double where values are that large"

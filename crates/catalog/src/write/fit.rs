@@ -6,10 +6,12 @@ use arrow_array::timezone::Tz;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use arrow_schema::{ArrowError, DataType, Field, SchemaRef};
 use arrow_select::take::take;
+use halocline_columns::TableRules;
 use halocline_sql::EngineError;
 use halocline_values::convert;
 use halocline_values::sql_name;
 
+use super::row_rules::RowRules;
 use super::written_table::WrittenTable;
 
 /// Fits batches of one statement to a table's columns, counting their rows.
@@ -23,6 +25,8 @@ pub struct BatchFitter {
     defaults: Vec<Option<ArrayRef>>,
     /// The time zone of timestamps that have none; none is UTC.
     zone: Option<Tz>,
+    /// The rules that the rows obey, and the name of the table.
+    rules: Option<(Arc<TableRules>, String)>,
     rows: u64,
 }
 
@@ -36,18 +40,26 @@ impl BatchFitter {
             from,
             defaults: Vec::new(),
             zone: None,
+            rules: None,
             rows: 0,
         }
     }
 
-    /// Fills columns that the batches lack with the defaults of the table instead of NULL.
+    /// Fills columns that the batches lack with the defaults of the table instead of NULL, and applies the
+    /// rules of the table.
     pub fn with_defaults(mut self, table: &dyn WrittenTable) -> Self {
         let default = |(column, from): (usize, &Option<usize>)| match from {
             Some(_) => None,
             None => table.default_value(column).cloned(),
         };
         self.defaults = self.from.iter().enumerate().map(default).collect();
-        self
+        self.with_rules(table.name(), table.rules())
+    }
+
+    /// Applies the rules of a table, which has the columns of the fitter, to the rows.
+    pub fn with_rules(self, table: &str, rules: &Arc<TableRules>) -> Self {
+        let rules = (!rules.is_empty()).then(|| (Arc::clone(rules), table.to_owned()));
+        Self { rules, ..self }
     }
 
     /// Reads timestamps without time zone in `zone` instead of UTC.
@@ -59,7 +71,7 @@ impl BatchFitter {
     ///
     /// # Errors
     /// A value that is none of its column's type, or NULL in a NOT NULL column; the error names column and
-    /// row.
+    /// row. Those of [`RowRules::apply`].
     pub fn batch(&mut self, batch: &RecordBatch) -> Result<RecordBatch, EngineError> {
         let rows = batch.num_rows();
         let column = |(column, field): (usize, &Arc<Field>)| match self.from[column] {
@@ -68,10 +80,14 @@ impl BatchFitter {
         };
         let columns = self.schema.fields().iter().enumerate().map(column);
         let columns: Vec<ArrayRef> = columns.collect::<Result<_, _>>()?;
-        self.rows += rows as u64;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
-        RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)
-            .map_err(EngineError::from)
+        let mut fitted = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?;
+        if let Some((rules, table)) = &self.rules {
+            let rules = rules.prepared(|rules| RowRules::plan(table, &self.schema, rules))?;
+            fitted = rules.apply(&self.statement, self.rows, fitted)?;
+        }
+        self.rows += rows as u64;
+        Ok(fitted)
     }
 
     /// Returns the number of rows in the batches so far.

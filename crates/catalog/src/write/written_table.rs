@@ -1,8 +1,10 @@
 //! Tables as statements that write see them: [`WrittenTable`].
 
+use std::sync::Arc;
+
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
-use halocline_columns::Table;
+use halocline_columns::{Table, TableRules};
 use halocline_keyed::KeyedTable;
 
 /// The columns of a table that a statement writes.
@@ -15,6 +17,9 @@ pub trait WrittenTable: Sync {
 
     /// Returns the default of a column as an array of one value; NULL if there is none.
     fn default_value(&self, column: usize) -> Option<&ArrayRef>;
+
+    /// Returns the rules that its rows obey.
+    fn rules(&self) -> &Arc<TableRules>;
 }
 
 impl WrittenTable for Table {
@@ -29,6 +34,10 @@ impl WrittenTable for Table {
     fn default_value(&self, column: usize) -> Option<&ArrayRef> {
         Table::default_value(self, column)
     }
+
+    fn rules(&self) -> &Arc<TableRules> {
+        Table::rules(self)
+    }
 }
 
 impl WrittenTable for KeyedTable {
@@ -42,5 +51,9 @@ impl WrittenTable for KeyedTable {
 
     fn default_value(&self, column: usize) -> Option<&ArrayRef> {
         self.definition().default_value(column)
+    }
+
+    fn rules(&self) -> &Arc<TableRules> {
+        self.definition().rules()
     }
 }

@@ -6,6 +6,7 @@
 use crate::error::damaged;
 use crate::format::{FORMAT_MARKED, FORMAT_PACKED, FORMAT_WIDE};
 use crate::table::defaults::DefaultMeta;
+use crate::table::rules::{StoredRules, TableRule};
 use crate::types::{parse_type, type_name};
 use crate::{ColumnsError, Result, TableEncoding};
 use arrow_array::ArrayRef;
@@ -19,9 +20,11 @@ use std::sync::Arc;
 use std::time::SystemTime;
 use xxhash_rust::xxh3::Xxh3;
 
-/// The newest version this program reads: that of tables with decimals of more than 64 bits, in segments of
-/// the fourth format or as a default.
-pub(crate) const VERSION: u32 = 6;
+/// The newest version this program reads: that of tables with rules for their rows.
+pub(crate) const VERSION: u32 = 7;
+/// Version of other tables with decimals of more than 64 bits, in segments of the fourth format or as a
+/// default.
+const WIDE: u32 = 6;
 /// Version of other tables with segments of the third format.
 const MARKED: u32 = 5;
 /// Version of other tables with segments of a format beyond the first, or an encoding.
@@ -52,6 +55,9 @@ pub(crate) struct TableMeta {
     /// How values are stored, if not as chosen chunk by chunk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     encoding: Option<String>,
+    /// Rules that the rows obey.
+    #[serde(default, skip_serializing_if = "StoredRules::is_empty")]
+    pub(crate) rules: StoredRules,
     pub(crate) segments: Vec<SegmentMeta>,
 }
 
@@ -139,6 +145,7 @@ impl TableMeta {
             columns,
             cluster: None,
             encoding: None,
+            rules: StoredRules::default(),
             segments: Vec::new(),
         })
     }
@@ -189,16 +196,17 @@ impl TableMeta {
     }
 
     /// Encodes the description in the oldest version that can express all of it, and sets `v` to that
-    /// version. Older programs that do not know defaults would lose them; those that do not know an encoding,
-    /// or decimals stored as strings, would report damage.
+    /// version. Older programs that do not know defaults would lose them, or write rows that disobey the
+    /// rules; those that do not know an encoding, or decimals stored as strings, would report damage.
     pub(crate) fn encode(&mut self) -> Vec<u8> {
         let has_default = self.columns.iter().any(|column| column.default.is_some());
         let defaults = self.columns.iter().filter_map(|column| column.default.as_ref());
         let mut defaults = defaults.map(DefaultMeta::is_wide);
         let newest = self.segments.iter().map(|segment| segment.format).max();
         self.v = match newest.unwrap_or(FORMAT_PACKED) {
-            FORMAT_WIDE.. => VERSION,
-            _ if defaults.any(|wide| wide) => VERSION,
+            _ if !self.rules.is_empty() => VERSION,
+            FORMAT_WIDE.. => WIDE,
+            _ if defaults.any(|wide| wide) => WIDE,
             FORMAT_MARKED => MARKED,
             format if format > FORMAT_PACKED || self.encoding.is_some() => ENCODED,
             _ if has_default => WITH_DEFAULTS,
@@ -219,6 +227,18 @@ impl TableMeta {
     /// Decides how values are stored from now on.
     pub(crate) fn set_encoding(&mut self, encoding: TableEncoding) {
         self.encoding = (encoding != TableEncoding::default()).then(|| encoding.name().to_owned());
+    }
+
+    /// Decodes the rules that the rows obey.
+    ///
+    /// # Errors
+    /// [`ColumnsError::NewerFormat`] if this program does not know one.
+    pub(crate) fn rules(&self, table: &str) -> Result<Vec<TableRule>> {
+        self.rules.decode().ok_or_else(|| ColumnsError::NewerFormat {
+            name: table.into(),
+            version: self.v + 1,
+            supported: VERSION,
+        })
     }
 
     pub(crate) fn schema(&self, table: &str) -> Result<SchemaRef> {

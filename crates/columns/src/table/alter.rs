@@ -5,10 +5,12 @@
 
 use crate::error::damaged;
 use crate::format::meta::{TableMeta, object_name};
+use crate::table::defaults::DefaultMeta;
 use crate::table::deletions;
 use crate::table::table_edit::TableEdit;
 use crate::write::writer::storable;
 use crate::{ColumnsError, Result, TableEncoding};
+use arrow_array::ArrayRef;
 use arrow_schema::Schema;
 use halocline_pool::Txn;
 use roaring::RoaringBitmap;
@@ -83,6 +85,52 @@ pub fn rename_column(txn: &Txn, table: &str, from: &str, to: &str) -> Result<()>
     let cluster = edit.meta.cluster.iter_mut().flatten();
     for name in cluster.filter(|name| *name == from) {
         *name = to.into();
+    }
+    edit.put(txn)
+}
+
+/// A column of a table after [`redefine_columns`].
+#[derive(Debug, Clone)]
+pub struct ColumnRedefinition {
+    /// Its name.
+    pub name: String,
+    /// True if it may be NULL.
+    pub nullable: bool,
+    /// Its default, as [`set_default`](crate::set_default) takes it.
+    pub default: Option<ArrayRef>,
+}
+
+/// Gives the columns of a table other names, also in the clustering, and other defaults, and decides which
+/// ones may be NULL. `columns` are all columns in their order. The caller has looked whether rows that are
+/// there, the deleted ones among them, are NULL in a column that is to be NOT NULL.
+///
+/// # Errors
+/// [`ColumnsError::NoSuchTable`], [`ColumnsError::DuplicateColumn`], [`ColumnsError::TypeMismatch`],
+/// [`ColumnsError::Damaged`], [`ColumnsError::Pool`].
+///
+/// # Panics
+/// If `columns` are not as many as those of the table, or a default is not of length 1.
+pub fn redefine_columns(txn: &Txn, table: &str, columns: &[ColumnRedefinition]) -> Result<()> {
+    let mut edit = TableEdit::load(txn, table)?;
+    let schema = edit.schema()?;
+    assert_eq!(columns.len(), edit.meta.columns.len(), "one for each column");
+    for (at, column) in columns.iter().enumerate() {
+        if columns[..at].iter().any(|other| other.name == column.name) {
+            return Err(ColumnsError::DuplicateColumn {
+                column: column.name.clone(),
+            });
+        }
+        let default = column.default.as_ref();
+        let default = default.map(|value| DefaultMeta::from_array(schema.field(at), value));
+        let meta = &mut edit.meta.columns[at];
+        meta.name.clone_from(&column.name);
+        meta.nullable = column.nullable;
+        meta.default = default.transpose()?.flatten();
+    }
+    for name in edit.meta.cluster.iter_mut().flatten() {
+        if let Ok(at) = schema.index_of(name) {
+            name.clone_from(&columns[at].name);
+        }
     }
     edit.put(txn)
 }

@@ -53,7 +53,10 @@ pub fn set_default(txn: &Txn, table: &str, column: &str, default: Option<&ArrayR
 
 impl DefaultMeta {
     /// Converts an array of length 1 to a default; `None` for NULL.
-    fn from_array(field: &Field, value: &ArrayRef) -> Result<Option<Self>> {
+    ///
+    /// # Errors
+    /// [`TypeMismatch`](crate::ColumnsError::TypeMismatch).
+    pub(crate) fn from_array(field: &Field, value: &ArrayRef) -> Result<Option<Self>> {
         assert_eq!(value.len(), 1, "a default is one value");
         let plain = accept(&field.clone().with_nullable(true), value, 0)?;
         let value = plain.get();

@@ -15,6 +15,7 @@ pub mod compact;
 pub(crate) mod defaults;
 pub(crate) mod deletions;
 pub(crate) mod live;
+pub(crate) mod rules;
 pub(crate) mod shares;
 pub(crate) mod table_edit;
 
@@ -23,6 +24,7 @@ use crate::TableEncoding;
 use crate::format::meta::{TableMeta, object_name};
 use crate::read::segment::Segment;
 use crate::table::deletions::Deletions;
+use crate::table::rules::TableRules;
 use arrow_array::ArrayRef;
 use arrow_schema::SchemaRef;
 use halocline_pool::{Object, ObjectKind, Snapshot, Txn};
@@ -43,6 +45,7 @@ struct TableInner {
     defaults: Arc<[Option<ArrayRef>]>,
     cluster: Option<Vec<String>>,
     encoding: TableEncoding,
+    rules: Arc<TableRules>,
     segments: Vec<Segment>,
     rows: u64,
     stored_bytes: u64,
@@ -134,6 +137,7 @@ impl Table {
             defaults: meta.defaults(name, &schema)?.into(),
             schema,
             encoding: meta.encoding().unwrap_or_default(),
+            rules: Arc::new(meta.rules(name)?.into()),
             cluster: meta.cluster,
             rows: segments.iter().map(|segment| segment.rows() as u64).sum(),
             segments,
@@ -184,6 +188,11 @@ impl Table {
         self.inner.encoding
     }
 
+    /// Returns the rules that its rows obey.
+    pub fn rules(&self) -> &Arc<TableRules> {
+        &self.inner.rules
+    }
+
     /// Returns the number of rows in all segments, including deleted ones.
     pub fn rows(&self) -> u64 {
         self.inner.rows
@@ -218,6 +227,7 @@ impl Table {
             defaults,
             cluster,
             encoding,
+            rules,
             rows,
             stored_bytes,
             ..
@@ -230,6 +240,7 @@ impl Table {
             defaults: Arc::clone(defaults),
             cluster: cluster.clone(),
             encoding: *encoding,
+            rules: Arc::clone(rules),
             segments,
             rows: *rows,
             stored_bytes: *stored_bytes,

@@ -257,7 +257,7 @@ fn a_newer_format_is_refused_by_its_number() {
     let object = txn.get("table/t").expect("there");
     let meta = String::from_utf8(object.meta().to_vec()).expect("JSON");
     let extents = |_: ()| (0..object.extent_count()).map(|i| object.extent_ref(i)).collect();
-    let newer = meta.replace("\"v\":6", "\"v\":7");
+    let newer = meta.replace("\"v\":6", "\"v\":8");
     txn.put("table/t", ObjectKind::TABLE, newer.as_bytes(), extents(()))
         .expect("put");
     let error = Table::open_in(&txn, "t").expect_err("newer");
@@ -265,8 +265,8 @@ fn a_newer_format_is_refused_by_its_number() {
         matches!(
             error,
             ColumnsError::NewerFormat {
-                version: 7,
-                supported: 6,
+                version: 8,
+                supported: 7,
                 ..
             }
         ),

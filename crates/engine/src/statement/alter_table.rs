@@ -1,16 +1,19 @@
 //! `ALTER TABLE`.
 
-use datafusion::sql::sqlparser::ast::{self, AlterTableOperation, Expr, RenameTableNameKind};
+use datafusion::sql::sqlparser::ast::{
+    self, AlterColumnOperation, AlterTableOperation, Expr, RenameTableNameKind, TableConstraint,
+};
 use halocline_sql::EngineError;
 use halocline_sql::parse::{identifier, object_name, refuse};
-use halocline_sql::sql_types::read_field;
+use halocline_sql::sql_types::{self, read_field};
 
+use super::checks::{length_of, read_constraint, take_checks};
 use super::columns::without_default;
 use super::run::StatementRun;
 use super::statement_kind::{
     ParsedStatement, RunStatement, StatementFuture, StatementKind, StatementSyntax, boxed,
 };
-use super::table_changes::{Alter, Alteration};
+use super::table_changes::{Alter, Alteration, Alterations};
 use crate::QueryResult;
 
 /// `ALTER TABLE` in the list of statements.
@@ -43,56 +46,21 @@ fn parse(statement: &ast::Statement) -> ParsedStatement {
     let ast::Statement::AlterTable(alter) = statement else {
         return Ok(None);
     };
-    let [operation] = alter.operations.as_slice() else {
-        return refuse(
-            "ALTER TABLE with several changes",
-            "send them one by one, within BEGIN and COMMIT",
-        );
-    };
     if alter.only || alter.location.is_some() || alter.on_cluster.is_some() || alter.table_type.is_some() {
         return refuse("an option of ALTER TABLE", "write ALTER TABLE t …");
     }
-    let what = match operation {
-        AlterTableOperation::AddColumn {
-            column_def,
-            if_not_exists,
-            column_position: None,
-            ..
-        } => {
-            let (column, default) = without_default(column_def);
-            let wrong = |reason| EngineError::Query(format!("ADD COLUMN {}: {reason}", column_def.name));
-            Alteration::AddColumn {
-                field: read_field(&column).map_err(wrong)?,
-                default: default.map(Box::new),
-                if_not_exists: *if_not_exists,
+    let what = match alter.operations.as_slice() {
+        [
+            AlterTableOperation::RenameTable {
+                table_name: RenameTableNameKind::To(name) | RenameTableNameKind::As(name),
+            },
+        ] => Alterations::Rename(object_name(name)?),
+        operations => {
+            let mut alterations = Vec::new();
+            for operation in operations {
+                read_operation(operation, &mut alterations)?;
             }
-        }
-        AlterTableOperation::RenameTable {
-            table_name: RenameTableNameKind::To(name) | RenameTableNameKind::As(name),
-        } => Alteration::Rename(object_name(name)?),
-        AlterTableOperation::RenameColumn {
-            old_column_name,
-            new_column_name,
-        } => Alteration::RenameColumn {
-            from: identifier(old_column_name),
-            to: identifier(new_column_name),
-        },
-        AlterTableOperation::ClusterBy { exprs } => {
-            let column = |expr: &Expr| match expr {
-                Expr::Identifier(ident) => Ok(identifier(ident)),
-                other => refuse(format!("CLUSTER BY {other}"), "name columns of the table"),
-            };
-            Alteration::Cluster(exprs.iter().map(column).collect::<Result<_, _>>()?)
-        }
-        AlterTableOperation::DropClusteringKey => Alteration::Cluster(Vec::new()),
-        other => {
-            let text = other.to_string();
-            let words: Vec<&str> = text.split_whitespace().take(2).collect();
-            return refuse(
-                format!("ALTER TABLE … {}", words.join(" ")),
-                "there are ADD COLUMN, RENAME TO, RENAME COLUMN and CLUSTER BY; for others write the table anew: \
-                 CREATE OR REPLACE TABLE t AS SELECT …",
-            );
+            Alterations::Definition(alterations)
         }
     };
     boxed(AlterTableStatement(Alter {
@@ -100,4 +68,137 @@ fn parse(statement: &ast::Statement) -> ParsedStatement {
         if_exists: alter.if_exists,
         what,
     }))
+}
+
+/// Reads one change of a definition.
+///
+/// # Errors
+/// It is not offered.
+fn read_operation(operation: &AlterTableOperation, into: &mut Vec<Alteration>) -> Result<(), EngineError> {
+    match operation {
+        AlterTableOperation::AddColumn {
+            column_def,
+            if_not_exists,
+            column_position: None,
+            ..
+        } => {
+            let (mut column, default) = without_default(column_def);
+            let checks = take_checks(&mut column)?;
+            let wrong = |reason| EngineError::Query(format!("ADD COLUMN {}: {reason}", column_def.name));
+            into.push(Alteration::AddColumn {
+                field: read_field(&column).map_err(wrong)?,
+                default: default.map(Box::new),
+                length: length_of(&column.data_type),
+                checks,
+                if_not_exists: *if_not_exists,
+            });
+        }
+        AlterTableOperation::DropColumn {
+            column_names,
+            if_exists,
+            ..
+        } => into.extend(column_names.iter().map(|column| Alteration::DropColumn {
+            column: identifier(column),
+            if_exists: *if_exists,
+        })),
+        AlterTableOperation::RenameColumn {
+            old_column_name,
+            new_column_name,
+        } => into.push(Alteration::RenameColumn {
+            from: identifier(old_column_name),
+            to: identifier(new_column_name),
+        }),
+        AlterTableOperation::AlterColumn { column_name, op } => {
+            into.push(read_column_operation(identifier(column_name), op)?);
+        }
+        AlterTableOperation::AddConstraint {
+            constraint: TableConstraint::PrimaryKey(_),
+            ..
+        } => {
+            return refuse(
+                "ALTER TABLE … ADD PRIMARY KEY",
+                "write the table anew: CREATE TABLE u (PRIMARY KEY (…)) AS SELECT * FROM t",
+            );
+        }
+        AlterTableOperation::AddConstraint { not_valid: true, .. } => {
+            return refuse("NOT VALID", "correct the rows first, then add the constraint");
+        }
+        AlterTableOperation::AddConstraint { constraint, .. } => {
+            into.push(Alteration::AddCheck(read_constraint(constraint)?));
+        }
+        AlterTableOperation::DropConstraint { if_exists, name, .. } => {
+            into.push(Alteration::DropConstraint {
+                name: identifier(name),
+                if_exists: *if_exists,
+            });
+        }
+        AlterTableOperation::ClusterBy { exprs } => {
+            let column = |expr: &Expr| match expr {
+                Expr::Identifier(ident) => Ok(identifier(ident)),
+                other => refuse(format!("CLUSTER BY {other}"), "name columns of the table"),
+            };
+            let columns = exprs.iter().map(column).collect::<Result<_, _>>()?;
+            into.push(Alteration::Cluster(columns));
+        }
+        AlterTableOperation::DropClusteringKey => into.push(Alteration::Cluster(Vec::new())),
+        AlterTableOperation::RenameTable { .. } => {
+            return refuse(
+                "RENAME TO beside other changes in ALTER TABLE",
+                "send it on its own, within BEGIN and COMMIT",
+            );
+        }
+        other => {
+            let text = other.to_string();
+            let words: Vec<&str> = text.split_whitespace().take(2).collect();
+            return refuse(
+                format!("ALTER TABLE … {}", words.join(" ")),
+                "there are ADD, DROP, ALTER and RENAME of columns, ADD CHECK, DROP CONSTRAINT, RENAME TO and CLUSTER BY; \
+                 for others write the table anew: CREATE OR REPLACE TABLE t AS SELECT …",
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Reads a change of one column.
+///
+/// # Errors
+/// It is not offered; the type cannot be stored.
+fn read_column_operation(
+    column: String,
+    operation: &AlterColumnOperation,
+) -> Result<Alteration, EngineError> {
+    Ok(match operation {
+        AlterColumnOperation::SetNotNull => Alteration::SetNullable {
+            column,
+            nullable: false,
+        },
+        AlterColumnOperation::DropNotNull => Alteration::SetNullable {
+            column,
+            nullable: true,
+        },
+        AlterColumnOperation::SetDefault { value } => Alteration::SetDefault {
+            column,
+            default: Some(Box::new(value.clone())),
+        },
+        AlterColumnOperation::DropDefault => Alteration::SetDefault {
+            column,
+            default: None,
+        },
+        AlterColumnOperation::SetDataType { data_type, using, .. } => {
+            let wrong = |reason| EngineError::Query(format!("ALTER COLUMN {column} TYPE: {reason}"));
+            Alteration::SetType {
+                data_type: sql_types::data_type(data_type).map_err(wrong)?,
+                length: length_of(data_type),
+                using: using.clone().map(Box::new),
+                column,
+            }
+        }
+        AlterColumnOperation::AddGenerated { .. } => {
+            return refuse(
+                "ADD GENERATED",
+                "compute the column in the statements that write, or in those that read",
+            );
+        }
+    })
 }

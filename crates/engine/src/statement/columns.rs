@@ -2,29 +2,41 @@
 
 use arrow_schema::SchemaRef;
 use datafusion::sql::sqlparser::ast::{self, ColumnDef, ColumnOption, Expr, TableConstraint};
+use halocline_columns::TableRule;
 use halocline_sql::EngineError;
-use halocline_sql::parse::{identifier, refuse};
+use halocline_sql::parse::{identifier, object_name, refuse};
 use halocline_sql::sql_types::read_columns;
+
+use super::checks::{add_check, length_of, read_constraint, take_checks};
 
 /// A list of columns and constraints.
 pub(super) struct ListedColumns {
-    /// The columns, without their defaults and without PRIMARY KEY.
+    /// The columns, without their defaults and constraints but NOT NULL.
     pub(super) columns: Vec<ColumnDef>,
     /// The default of each.
     pub(super) defaults: Vec<Option<Expr>>,
     /// The columns of the primary key; empty if there is no key.
     pub(super) key: Vec<String>,
+    /// The rules that the rows obey.
+    pub(super) rules: Vec<TableRule>,
 }
 
 impl ListedColumns {
     /// Reads the list of a statement.
     ///
     /// # Errors
-    /// There are two primary keys, or constraints of another kind.
+    /// There are two primary keys, two constraints of one name, or constraints of another kind.
     pub(super) fn read(create: &ast::CreateTable) -> Result<Self, EngineError> {
-        let mut key = primary_key(&create.constraints)?;
+        let table = object_name(&create.name)?;
+        let (mut key, others) = primary_key(&create.constraints)?;
+        let (mut rules, mut checks) = (Vec::new(), Vec::new());
         let (mut columns, defaults): (Vec<_>, Vec<_>) = create.columns.iter().map(without_default).unzip();
         for column in &mut columns {
+            checks.append(&mut take_checks(column)?);
+            rules.extend(length_of(&column.data_type).map(|characters| TableRule::Length {
+                column: identifier(&column.name),
+                characters,
+            }));
             let options = column.options.len();
             column
                 .options
@@ -38,10 +50,17 @@ impl ListedColumns {
             }
             key = vec![identifier(&column.name)];
         }
+        for constraint in others {
+            checks.push(read_constraint(constraint)?);
+        }
+        for check in &checks {
+            add_check(&table, &mut rules, check)?;
+        }
         Ok(Self {
             columns,
             defaults,
             key,
+            rules,
         })
     }
 
@@ -55,15 +74,13 @@ impl ListedColumns {
     }
 }
 
-/// Returns the columns of the primary key among the constraints; empty if there is no key.
-fn primary_key(constraints: &[TableConstraint]) -> Result<Vec<String>, EngineError> {
-    let mut key = Vec::new();
+/// Returns the columns of the primary key among the constraints, and the others; no columns if there is no key.
+fn primary_key(constraints: &[TableConstraint]) -> Result<(Vec<String>, Vec<&TableConstraint>), EngineError> {
+    let (mut key, mut others) = (Vec::new(), Vec::new());
     for constraint in constraints {
         let TableConstraint::PrimaryKey(primary) = constraint else {
-            return refuse(
-                "a constraint",
-                "NOT NULL and PRIMARY KEY are the only ones; leave the others out",
-            );
+            others.push(constraint);
+            continue;
         };
         if !key.is_empty() {
             return refuse("PRIMARY KEY twice", "write PRIMARY KEY (a, b)");
@@ -79,7 +96,7 @@ fn primary_key(constraints: &[TableConstraint]) -> Result<Vec<String>, EngineErr
             }
         }
     }
-    Ok(key)
+    Ok((key, others))
 }
 
 /// Returns a column without its default, and the default.

@@ -49,5 +49,6 @@ fn parse(statement: &ast::Statement) -> ParsedStatement {
         schema,
         defaults: listed.defaults,
         key: listed.key,
+        rules: listed.rules,
     }))
 }

@@ -60,7 +60,13 @@ fn parse(statement: &ast::Statement) -> ParsedStatement {
     };
     let (spec, listed) = read_definition(create)?;
     let (schema, query) = match (listed.key.is_empty(), listed.columns.is_empty()) {
-        (_, true) => (None, query.clone()),
+        (_, true) if listed.rules.is_empty() => (None, query.clone()),
+        (_, true) => {
+            return refuse(
+                "CHECK without a column list in CREATE TABLE … AS",
+                "add it afterwards: ALTER TABLE t ADD CHECK (…)",
+            );
+        }
         (true, false) => {
             return refuse(
                 "a column list without PRIMARY KEY in CREATE TABLE … AS",
@@ -74,6 +80,7 @@ fn parse(statement: &ast::Statement) -> ParsedStatement {
         schema,
         defaults: listed.defaults,
         key: listed.key,
+        rules: listed.rules,
         query,
     }))
 }

@@ -16,6 +16,8 @@ use crate::{Order, Placement};
 #[derive(Debug, Default)]
 pub(crate) struct KeptIndexes {
     definitions: Vec<(IndexSpec, PlacementSpec)>,
+    /// Names of those with a column that the new table does not have.
+    without_columns: Vec<String>,
     /// Names of those whose definition cannot be read.
     unreadable: Vec<String>,
 }
@@ -54,6 +56,23 @@ impl KeptIndexes {
         kept
     }
 
+    /// Takes columns by the names that `name_of` returns; `None` for those that the new table does not have.
+    pub(super) fn rename_columns<'a>(&mut self, name_of: impl Fn(&str) -> Option<&'a str>) {
+        for (mut spec, placed) in std::mem::take(&mut self.definitions) {
+            let names = spec
+                .columns
+                .iter()
+                .map(|column| name_of(column).map(str::to_owned));
+            match names.collect::<Option<Vec<String>>>() {
+                Some(names) => {
+                    spec.columns = names;
+                    self.definitions.push((spec, placed));
+                }
+                None => self.without_columns.push(spec.name),
+            }
+        }
+    }
+
     /// Builds the indexes again. Returns the end of a message that lists those that were built and those that
     /// were dropped; empty if there were none.
     ///
@@ -64,7 +83,7 @@ impl KeptIndexes {
         transaction: &mut Transaction,
         cancel: &AtomicBool,
     ) -> Result<String, EngineError> {
-        let (mut made, mut without_columns) = (Vec::new(), Vec::new());
+        let (mut made, mut without_columns) = (Vec::new(), self.without_columns);
         for (spec, placed) in self.definitions {
             let open = transaction.catalog().objects().table(&spec.table)?;
             let there = |column: &String| open.table.schema().index_of(column).is_ok();

@@ -34,6 +34,7 @@ impl StatementRun<'_> {
             schema: listed,
             defaults,
             key,
+            rules,
             query,
         } = table;
         let cancel = self.cancel_flag();
@@ -52,14 +53,22 @@ impl StatementRun<'_> {
         let query = Parsed::Statement(Box::new(ast::Statement::Query(query)));
         let rows = self.session.rows(&catalog, view, query).await?;
         let schema = columns_of(&spec, listed, &stored_schema(rows.schema()))?;
-        let definition = define(&spec, &schema, (&defaults, self.session.time_zone()), &key)?;
+        let definition = define(
+            &spec,
+            &schema,
+            (&defaults, self.session.time_zone()),
+            &key,
+            &rules,
+        )?;
         let of = Arc::clone(&tables);
         let load = self
             .blocking(move |session, engine| {
                 let (statement, schema) =
                     (format!("CREATE TABLE {}", definition.name()), definition.schema());
                 let all = (0..schema.fields().len()).map(Some).collect();
-                let fitter = BatchFitter::new(statement.as_str(), schema, all).in_zone(session.time_zone());
+                let fitter = BatchFitter::new(statement.as_str(), schema, all)
+                    .in_zone(session.time_zone())
+                    .with_rules(definition.name(), definition.rules());
                 TableLoad::begin(engine, &of, definition, (statement, fitter), share)
             })
             .await?;

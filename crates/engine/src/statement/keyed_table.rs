@@ -1,7 +1,7 @@
 //! Tables with a primary key as statements change them.
 //!
-//! Changes of rows are part of the open transaction, or of one of their own. Changes of definitions, and
-//! `TRUNCATE`, take effect at once, and are no part of a transaction.
+//! Changes of rows and of definitions are part of the open transaction, or of one of their own. `CREATE`,
+//! `TRUNCATE` and other names of tables take effect at once, and are no part of a transaction.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,11 +18,11 @@ use halocline_scan::keyed::is_keyed;
 use halocline_sql::EngineError;
 
 use super::drop_plan::DropPlan;
-use super::keyed_definition::{alter_keyed, create_keyed, define};
+use super::keyed_definition::{create_keyed, define};
 use super::keyed_import::{import_keyed, insert_keyed_batch};
 use super::keyed_rows::KeyedChange;
 use super::run::StatementRun;
-use super::table_changes::{Alter, Alteration, CopyFrom, Delete, Insert, NewTable, NewTableAs, Update};
+use super::table_changes::{Alter, CopyFrom, Delete, Insert, NewTable, NewTableAs, Update};
 use super::table_kind::{OnTableError, TableKind, TargetTable, is_taken, taken_by_another};
 use super::truncate_plan::TruncatePlan;
 use crate::session::DatabaseSession;
@@ -104,8 +104,10 @@ impl TableKind for KeyedTableKind {
                 schema,
                 defaults,
                 key,
+                rules,
             } = table;
-            let definition = define(&spec, &schema, (&defaults, run.session.time_zone()), &key)?;
+            let zone = run.session.time_zone();
+            let definition = define(&spec, &schema, (&defaults, zone), &key, &rules)?;
             run.session.slot().must_be_idle("CREATE TABLE … PRIMARY KEY")?;
             if is_taken(run, &spec.name, self)? {
                 return taken_by_another(&spec);
@@ -231,21 +233,8 @@ impl TargetTable for OpenKeyedTable {
         run: &'a StatementRun<'a>,
         alter: Alter,
     ) -> BoxFuture<'a, Result<String, EngineError>> {
-        Box::pin(async move {
-            run.session
-                .slot()
-                .must_be_idle("ALTER TABLE of a table with a primary key")?;
-            let is_taken = match &alter.what {
-                Alteration::Rename(to) => is_taken(run, to, &KeyedTableKind)?,
-                _ => false,
-            };
-            let zone = run.session.time_zone();
-            run.blocking(move |_, _| {
-                let Self((tables, _)) = *self;
-                alter_keyed(&tables, (&alter, zone), is_taken)
-            })
-            .await
-        })
+        let Self(found) = *self;
+        Box::pin(run.alter_keyed(found, alter))
     }
 
     fn import(

@@ -8,8 +8,8 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::sql::sqlparser::ast::Expr;
 use futures::StreamExt;
 use halocline_catalog::transaction::Transaction;
-use halocline_catalog::write::TableWriteTask;
-use halocline_columns::{TableProperties, create_table, set_default};
+use halocline_catalog::write::{RowRules, TableWriteTask};
+use halocline_columns::{TableProperties, TableRule, create_table, set_default, set_rules};
 use halocline_sql::EngineError;
 use halocline_sql::names::stored_schema;
 use halocline_sql::table_spec::TableSpec;
@@ -80,6 +80,24 @@ pub(crate) fn set_defaults(
         }
     }
     transaction.changed([]);
+    Ok(())
+}
+
+/// Sets the rules that the rows obey once the table is created.
+///
+/// # Errors
+/// A condition cannot be planned.
+pub(crate) fn set_row_rules(
+    spec: &TableSpec,
+    transaction: &mut Transaction,
+    rules: &[TableRule],
+) -> Result<(), EngineError> {
+    if !rules.is_empty() {
+        let open = transaction.catalog().objects().table(&spec.name)?;
+        RowRules::plan(&spec.name, open.table.schema(), rules)?;
+        set_rules(transaction.txn(), &spec.name, rules)?;
+        transaction.changed([]);
+    }
     Ok(())
 }
 

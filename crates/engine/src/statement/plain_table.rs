@@ -22,12 +22,12 @@ use super::drop_plan::DropPlan;
 use super::insert_rows::{insert_batch, insert_literals, insert_rows};
 use super::kept_indexes::KeptIndexes;
 use super::modify::{ChangedTable, delete_all, delete_rows, plan_delete, plan_update, update_rows};
-use super::plain_alter::alter_table;
+use super::plain_alter::rename;
 use super::plain_create;
 use super::plain_drop::{drop_tables, truncate_tables};
 use super::run::StatementRun;
 use super::table_changes::{
-    Alter, Alteration, CopyFrom, Delete, Insert, InsertSource, NewTable, NewTableAs, OnConflict, Update,
+    Alter, Alterations, CopyFrom, Delete, Insert, InsertSource, NewTable, NewTableAs, OnConflict, Update,
     taken,
 };
 use super::table_kind::{TableKind, TargetTable, is_taken, taken_by_another};
@@ -71,6 +71,7 @@ impl TableKind for PlainTableKind {
                 spec,
                 schema,
                 defaults,
+                rules,
                 ..
             } = table;
             if is_taken(run, &spec.name, self)? {
@@ -83,6 +84,7 @@ impl TableKind for PlainTableKind {
                 }
                 let kept = plain_create::make(&spec, transaction, &schema)?;
                 plain_create::set_defaults(&spec, transaction, &schema, &defaults, zone)?;
+                plain_create::set_row_rules(&spec, transaction, &rules)?;
                 let indexes = kept.rebuild(transaction, &cancel)?;
                 Ok(format!("table {}: 0 rows{indexes}", spec.name))
             })
@@ -222,16 +224,25 @@ impl TargetTable for PlainTable {
         alter: Alter,
     ) -> BoxFuture<'a, Result<String, EngineError>> {
         Box::pin(async move {
-            if let Alteration::Rename(to) = &alter.what
-                && is_taken(run, to, &PlainTableKind)?
-            {
-                return Err(taken("table", to));
+            let Alter {
+                table,
+                if_exists,
+                what,
+            } = alter;
+            match what {
+                Alterations::Rename(to) => {
+                    if is_taken(run, &to, &PlainTableKind)? {
+                        return Err(taken("table", &to));
+                    }
+                    run.change("ALTER TABLE", move |transaction| {
+                        rename(transaction, (&table, if_exists), &to)
+                    })
+                    .await
+                }
+                Alterations::Definition(alterations) => {
+                    run.alter_plain((table, if_exists), alterations).await
+                }
             }
-            let zone = run.session.time_zone();
-            run.change("ALTER TABLE", move |transaction| {
-                alter_table(transaction, &alter, zone)
-            })
-            .await
         })
     }
 

@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 
-use arrow_schema::{Field, Schema, SchemaRef};
+use arrow_schema::{DataType, Field, SchemaRef};
 use datafusion::sql::sqlparser::ast::{Expr, Query};
+use halocline_columns::TableRule;
 use halocline_import::ImportOptions;
 use halocline_sql::EngineError;
 use halocline_sql::table_spec::TableSpec;
+
+use super::checks::NewCheck;
 
 /// A table to create with a list of columns.
 #[derive(Debug)]
@@ -18,6 +21,8 @@ pub(crate) struct NewTable {
     pub(super) defaults: Vec<Option<Expr>>,
     /// The columns of its primary key; empty if it has no key.
     pub(super) key: Vec<String>,
+    /// The rules that its rows obey.
+    pub(super) rules: Vec<TableRule>,
 }
 
 /// A table to create with the rows of a query.
@@ -30,6 +35,8 @@ pub(crate) struct NewTableAs {
     pub(super) defaults: Vec<Option<Expr>>,
     /// The columns of its primary key; empty if it has no key.
     pub(super) key: Vec<String>,
+    /// The rules that its rows obey.
+    pub(super) rules: Vec<TableRule>,
     /// Its rows.
     pub(super) query: Box<Query>,
 }
@@ -111,15 +118,24 @@ pub(crate) struct CopyFrom {
     pub(super) options: ImportOptions,
 }
 
-/// A change of a table's description.
+/// A change of a table's definition.
 #[derive(Debug)]
 pub(crate) struct Alter {
     /// The table.
     pub(super) table: String,
     /// Do nothing if it is not there.
     pub(super) if_exists: bool,
-    /// The alteration.
-    pub(super) what: Alteration,
+    /// The alterations, which take effect together.
+    pub(super) what: Alterations,
+}
+
+/// The alterations of one statement.
+#[derive(Debug)]
+pub(crate) enum Alterations {
+    /// Another name for the table.
+    Rename(String),
+    /// Others, one after the other.
+    Definition(Vec<Alteration>),
 }
 
 /// An alteration of the definition of a table.
@@ -131,17 +147,60 @@ pub(crate) enum Alteration {
         field: Field,
         /// Its default, and its value in the rows there are; NULL if none.
         default: Option<Box<Expr>>,
+        /// Most characters of a text.
+        length: Option<u64>,
+        /// Constraints that are written after it.
+        checks: Vec<NewCheck>,
         /// Do nothing if there is one of its name.
         if_not_exists: bool,
     },
-    /// Another name for the table.
-    Rename(String),
+    /// A column less.
+    DropColumn {
+        /// Its name.
+        column: String,
+        /// Do nothing if there is none.
+        if_exists: bool,
+    },
     /// Another name for a column.
     RenameColumn {
         /// Its name.
         from: String,
         /// Its new name.
         to: String,
+    },
+    /// Another type of a column.
+    SetType {
+        /// Its name.
+        column: String,
+        /// The type.
+        data_type: DataType,
+        /// Most characters of a text.
+        length: Option<u64>,
+        /// Its new values; the old ones, cast, if there is none.
+        using: Option<Box<Expr>>,
+    },
+    /// Another default of a column; NULL if none.
+    SetDefault {
+        /// Its name.
+        column: String,
+        /// The default.
+        default: Option<Box<Expr>>,
+    },
+    /// Whether a column may be NULL.
+    SetNullable {
+        /// Its name.
+        column: String,
+        /// True if it may.
+        nullable: bool,
+    },
+    /// One more constraint.
+    AddCheck(NewCheck),
+    /// A constraint less.
+    DropConstraint {
+        /// Its name.
+        name: String,
+        /// Do nothing if there is none.
+        if_exists: bool,
     },
     /// The columns whose order rows are kept in from now on; none of them: as they come.
     Cluster(Vec<String>),
@@ -153,25 +212,5 @@ pub(super) fn taken(kind: &'static str, name: &str) -> EngineError {
         kind,
         name: name.to_string(),
         instead: "choose another name",
-    }
-}
-
-/// Returns the message of an `ADD COLUMN` that has nothing to do, since the table has the column; `None` if
-/// the column is to be added.
-///
-/// # Errors
-/// The table has the column, and the statement does not say `IF NOT EXISTS`.
-pub(super) fn column_is_there(
-    table: &str,
-    schema: &Schema,
-    field: &Field,
-    if_not_exists: bool,
-) -> Result<Option<String>, EngineError> {
-    if schema.index_of(field.name()).is_err() {
-        Ok(None)
-    } else if if_not_exists {
-        Ok(Some(format!("table {table} has column {} already", field.name())))
-    } else {
-        Err(taken("column", field.name()))
     }
 }
