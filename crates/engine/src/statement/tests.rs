@@ -179,14 +179,27 @@ fn what_is_not_offered_says_what_to_do() {
         ("DELETE FROM t USING u", "select the rows with a subquery"),
         ("DELETE FROM t LIMIT 1", "select the rows in WHERE"),
         (
-            "ALTER TABLE t DROP COLUMN a",
-            "ALTER TABLE … DROP COLUMN is not supported; ",
+            "ALTER TABLE t DROP PRIMARY KEY",
+            "ALTER TABLE … DROP PRIMARY is not supported; ",
         ),
         (
-            "ALTER TABLE t ADD COLUMN a int, ADD COLUMN b int",
-            "send them one by one",
+            "ALTER TABLE t ADD COLUMN a int, RENAME TO u",
+            "send it on its own",
         ),
-        ("CREATE TABLE t (a int UNIQUE)", "is not kept; leave it out"),
+        (
+            "ALTER TABLE t ADD PRIMARY KEY (a)",
+            "CREATE TABLE u (PRIMARY KEY (…)) AS SELECT",
+        ),
+        (
+            "ALTER TABLE t ADD CHECK (a > 0) NOT VALID",
+            "correct the rows first",
+        ),
+        ("ALTER TABLE t ADD UNIQUE (a)", "make the columns the PRIMARY KEY"),
+        (
+            "CREATE TABLE t (a int REFERENCES u)",
+            "a foreign key is not supported; ",
+        ),
+        ("CREATE TABLE t (a int UNIQUE)", "UNIQUE is not supported; "),
         (
             "CREATE TABLE t (a int) WITH (fill = 'x')",
             "there are WITH (cluster = 'column, column'), also called sort, and WITH (encoding = 'plain')",

@@ -52,6 +52,14 @@ pub(super) const STEPS: &[&[&str]] = &[
     &["DELETE FROM t WHERE i % 11 = 0"],
     &["ALTER INDEX x SET (placement = 'slow-only')"],
     &["INSERT INTO t VALUES (8000, 'behind it', 1)"],
+    &["ALTER TABLE t ALTER COLUMN i TYPE int, ADD COLUMN m int DEFAULT 3"],
+    &[
+        "BEGIN",
+        "ALTER TABLE t DROP COLUMN n",
+        "ALTER TABLE t ADD CHECK (i > -100), ALTER COLUMN i SET NOT NULL",
+        "ALTER TABLE t ALTER COLUMN m DROP DEFAULT",
+        "COMMIT",
+    ],
     &["CREATE OR REPLACE TABLE u AS SELECT i AS n FROM t WHERE i > 4000"],
     &["TRUNCATE t"],
 ];

@@ -57,6 +57,17 @@ const REWRITES: &[&[&str]] = &[
         "COMMIT",
     ],
     &["BEGIN", "DELETE FROM k", "ROLLBACK"],
+    &["ALTER TABLE k ALTER COLUMN i TYPE int, ADD COLUMN n int DEFAULT 5"],
+    &["ALTER TABLE k ALTER COLUMN n SET DEFAULT 6, RENAME COLUMN s TO r"],
+    &[
+        "BEGIN",
+        "ALTER TABLE k DROP COLUMN n",
+        "INSERT INTO u VALUES (7)",
+        "ALTER TABLE k ADD CHECK (i > 0)",
+        "INSERT INTO k VALUES (1000, 'last')",
+        "COMMIT",
+    ],
+    &["BEGIN", "ALTER TABLE k DROP COLUMN r", "ROLLBACK"],
 ];
 
 /// Returns the tuning with which no changes are kept in DRAM.

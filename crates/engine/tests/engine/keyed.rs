@@ -257,7 +257,7 @@ async fn definitions_change() {
             "CREATE TABLE v (a int PRIMARY KEY) WITH (cluster = 'a')",
             "in the order of the key",
         ),
-        ("CREATE TABLE v (a int UNIQUE)", "is not kept; leave it out"),
+        ("CREATE TABLE v (a int UNIQUE)", "UNIQUE is not supported; "),
     ] {
         let message = error(&db, text).await;
         assert!(message.contains(reason), "{text}: {message}");

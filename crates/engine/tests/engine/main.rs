@@ -1,6 +1,7 @@
 //! The engine as a user sees it: SQL answers against plain DataFusion over the same Parquet files,
 //! statements, imports, and what happens when something is wrong.
 
+mod alter_table;
 mod answers;
 mod answers_clauses;
 mod answers_conversions;
@@ -10,6 +11,7 @@ mod answers_stored_times;
 mod answers_times;
 mod array_join;
 mod changes;
+mod checks;
 mod coded_join;
 mod compaction;
 mod corpus;

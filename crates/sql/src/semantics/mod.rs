@@ -43,6 +43,7 @@ mod simplifier;
 mod sort_keys;
 mod sum;
 mod templates;
+mod text_lengths;
 mod time_comparisons;
 mod to_char;
 mod values;
@@ -194,6 +195,7 @@ pub fn refine_expression(expression: &mut Expr) -> std::result::Result<(), Engin
     let _ = walk_mut(expression, &mut operators::OperatorRewriter);
     let _ = walk_mut(expression, &mut grouping_sets::GroupingSetRewriter);
     let _ = walk_mut(expression, &mut far_times::TimeRewriter);
+    let _ = walk_mut(expression, &mut text_lengths::LengthRewriter);
     match walk_mut(expression, &mut row_comparisons::RowComparisons) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(error) => Err(error),
@@ -223,6 +225,7 @@ pub fn refine(statement: &mut Statement) -> std::result::Result<(), EngineError>
     }
     let _ = visit_mut(statement, &mut numbers::NumberRewriter);
     let _ = visit_mut(statement, &mut far_times::TimeRewriter);
+    let _ = visit_mut(statement, &mut text_lengths::LengthRewriter);
     evaluated_once::mark(statement);
     let _ = visit_mut(statement, &mut operators::OperatorRewriter);
     let _ = visit_mut(statement, &mut grouping_sets::GroupingSetRewriter);
