@@ -183,6 +183,12 @@ impl TableDefinition {
         store_name(self.uid)
     }
 
+    /// Returns true if there are unique constraints besides the primary key.
+    pub(crate) fn has_unique(&self) -> bool {
+        let mut rules = self.rules.rules().iter();
+        rules.any(|rule| matches!(rule, TableRule::Unique { .. }))
+    }
+
     pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let column = |(at, field): (usize, &Arc<Field>)| StoredColumn {
             name: field.name().clone(),

@@ -1,5 +1,6 @@
 //! Errors of tables with a primary key.
 
+use arrow_array::ArrayRef;
 use arrow_schema::{ArrowError, DataType};
 use halocline_store::StoreError;
 
@@ -127,6 +128,33 @@ pub enum KeyedError {
         number: u64,
         /// True if the statement adds the other one as well.
         by_statement: bool,
+    },
+    /// Two rows have the same values in the columns of a unique constraint.
+    #[error("table {table}: two rows have the same {columns}, which the constraint '{name}' forbids")]
+    NotUnique {
+        /// The table.
+        table: String,
+        /// The constraint.
+        name: String,
+        /// Its columns.
+        columns: String,
+        /// The values, as arrays of one value.
+        values: Vec<ArrayRef>,
+    },
+    /// The columns of a unique constraint take too many bytes in a row.
+    #[error(
+        "table {table}: the columns of the constraint '{name}' take {bytes} bytes in a row, and at most {most} are possible; \
+         use shorter values, or drop the constraint"
+    )]
+    UniqueTooLong {
+        /// The table.
+        table: String,
+        /// The constraint.
+        name: String,
+        /// Bytes of the columns, encoded.
+        bytes: usize,
+        /// Bytes that they may have.
+        most: usize,
     },
     /// A statement gives a row several new values.
     #[error("table {table}: the row with the key '{}' has several new values", key.escape_ascii())]

@@ -44,6 +44,7 @@ mod row;
 mod scan;
 mod table;
 mod tables;
+mod unique;
 mod unpublished;
 mod view;
 
@@ -57,5 +58,6 @@ pub use rewrite::{KeyedRewrite, RewriteRule, RewrittenRows};
 pub use scan::KeyedScan;
 pub use table::{KeyedRow, KeyedTable};
 pub use tables::KeyedTables;
+pub use unique::UniqueColumns;
 pub use unpublished::UnpublishedTable;
 pub use view::KeyedView;

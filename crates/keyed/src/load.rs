@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use arrow_array::RecordBatch;
-use halocline_store::{SortingLoader, Stores};
+use halocline_store::{LoadOptions, SortingLoader, Stores};
 
 use crate::definition::TableDefinition;
 use crate::error::Result;
 use crate::table::KeyedTable;
+use crate::unique::{UniqueBuilder, unique_store_name};
 use crate::unpublished::UnpublishedTable;
 
 /// A new table that is being loaded, from [`KeyedTables::load`](crate::KeyedTables::load).
@@ -19,6 +20,7 @@ pub struct KeyedLoad {
     stores: Stores,
     table: Arc<KeyedTable>,
     loader: SortingLoader,
+    unique: Option<UniqueBuilder>,
 }
 
 impl std::fmt::Debug for KeyedLoad {
@@ -31,10 +33,17 @@ impl std::fmt::Debug for KeyedLoad {
 }
 
 impl KeyedLoad {
-    pub(crate) fn new(stores: &Stores, definition: TableDefinition, loader: SortingLoader) -> Self {
+    pub(crate) fn new(
+        stores: &Stores,
+        definition: TableDefinition,
+        loader: SortingLoader,
+        of_entries: &LoadOptions,
+    ) -> Self {
+        let table = Arc::new(KeyedTable::new(definition, loader.store(), None));
         Self {
             stores: stores.clone(),
-            table: Arc::new(KeyedTable::new(definition, loader.store())),
+            unique: UniqueBuilder::new(&table, of_entries),
+            table,
             loader,
         }
     }
@@ -56,10 +65,18 @@ impl KeyedLoad {
     /// [`RowTooLong`](crate::KeyedError::RowTooLong), whose rows are those of the batch;
     /// [`Store`](crate::KeyedError::Store) with [`DuplicateKey`](halocline_store::StoreError::DuplicateKey)
     /// for a row with the key of another one, whose number counts all rows. [`finish`](Self::finish) may find
-    /// it, too.
+    /// it, too. [`UniqueTooLong`](crate::KeyedError::UniqueTooLong).
     pub fn add(&mut self, batch: &RecordBatch) -> Result<()> {
-        let Self { table, loader, .. } = self;
+        let Self {
+            table,
+            loader,
+            unique,
+            ..
+        } = self;
         table.for_each_row(batch, |key, value| {
+            if let Some(unique) = unique {
+                unique.push(table, key, value)?;
+            }
             loader.push(key, value).map_err(|source| table.failed(source))
         })
     }
@@ -69,10 +86,19 @@ impl KeyedLoad {
     ///
     /// # Errors
     /// [`Store`](crate::KeyedError::Store), as [`add`](Self::add), or with
-    /// [`Cancelled`](halocline_store::StoreError::Cancelled).
+    /// [`Cancelled`](halocline_store::StoreError::Cancelled); [`NotUnique`](crate::KeyedError::NotUnique).
     pub fn finish(self, cancel: &AtomicBool) -> Result<UnpublishedTable> {
         let finished = self.loader.finish_unless(cancel);
         finished.map_err(|source| self.table.failed(source))?;
-        Ok(UnpublishedTable::new(&self.stores, self.table))
+        let unpublished = UnpublishedTable::new(&self.stores, Arc::clone(&self.table));
+        let Some(unique) = self.unique else {
+            return Ok(unpublished);
+        };
+        let loader = self
+            .stores
+            .load_sorted(&unique_store_name(self.table.definition.uid));
+        let loader = loader.map_err(|source| self.table.failed(source))?;
+        let index = unique.finish(&self.table, loader)?;
+        Ok(unpublished.with_index(Some(index)))
     }
 }

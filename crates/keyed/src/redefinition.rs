@@ -14,6 +14,7 @@ use crate::definition::TableDefinition;
 use crate::error::{KeyedError, Result};
 use crate::table::KeyedTable;
 use crate::tables::KeyedTables;
+use crate::unique::{UniqueBuilder, unique_store_name};
 use crate::unpublished::UnpublishedTable;
 use crate::view::KeyedView;
 
@@ -27,15 +28,24 @@ pub struct KeyedRedefinition {
     table: Arc<KeyedTable>,
     sorter: PairSorter,
     rows: u64,
+    /// For the entries of unique constraints.
+    of_entries: LoadOptions,
+    /// True if the old table has a store of entries.
+    had_entries: bool,
 }
 
 impl KeyedRedefinition {
     /// Begins to collect the rows of a table for another definition of the same name.
     pub fn new(old: &KeyedTable, definition: TableDefinition, options: &LoadOptions) -> Self {
+        let table = KeyedTable::new(definition, old.store.clone(), None);
+        let parts = if table.unique.is_empty() { 1 } else { 2 };
+        let of_entries = options.part_of_memory(parts);
         Self {
-            table: Arc::new(KeyedTable::new(definition, old.store.clone())),
-            sorter: PairSorter::new(options),
+            table: Arc::new(table),
+            sorter: PairSorter::new(&of_entries),
             rows: 0,
+            of_entries,
+            had_entries: old.index.is_some(),
         }
     }
 
@@ -50,7 +60,9 @@ impl KeyedRedefinition {
     /// [`KeyedError::NullKey`], [`KeyedError::KeyTooLong`] and [`KeyedError::RowTooLong`], whose rows are
     /// those of the batch; [`KeyedError::Store`] with [`StoreError::Spill`](halocline_store::StoreError::Spill).
     pub fn add(&mut self, batch: &RecordBatch) -> Result<()> {
-        let Self { table, sorter, rows } = self;
+        let Self {
+            table, sorter, rows, ..
+        } = self;
         table.for_each_row(batch, |key, value| {
             *rows += 1;
             let pushed = sorter.push(*rows, key, value);
@@ -62,7 +74,8 @@ impl KeyedRedefinition {
     /// [`KeyedTables::publish_rewritten`], or in an open transaction by [`KeyedTables::replace_in`].
     ///
     /// # Errors
-    /// [`KeyedError::DuplicateRow`], [`KeyedError::Cancelled`], [`KeyedError::Store`].
+    /// [`KeyedError::DuplicateRow`], [`KeyedError::NotUnique`], [`KeyedError::UniqueTooLong`],
+    /// [`KeyedError::Cancelled`], [`KeyedError::Store`].
     pub fn finish(
         mut self,
         tables: &KeyedTables,
@@ -73,6 +86,8 @@ impl KeyedRedefinition {
         let name = tables.new_store(&mut definition)?;
         let failed = |source| self.table.failed(source);
         let mut loader = view.load(tables.stores(), &name).map_err(failed)?;
+        let mut unique = UniqueBuilder::new(&self.table, &self.of_entries)
+            .or_else(|| self.had_entries.then(|| UniqueBuilder::empty(&self.of_entries)));
         let mut sorted = self.sorter.sorted();
         let (mut last, mut seen): (Option<Vec<u8>>, u64) = (None, 0);
         while let Some(pair) = sorted.next().map_err(failed)? {
@@ -90,13 +105,23 @@ impl KeyedRedefinition {
                     by_statement: true,
                 });
             }
+            if let Some(unique) = &mut unique {
+                unique.push(&self.table, pair.key, pair.value)?;
+            }
             loader.push(pair.key, pair.value).map_err(failed)?;
             let last = last.get_or_insert_default();
             last.clear();
             last.extend_from_slice(pair.key);
         }
         let store = loader.finish().map_err(failed)?;
-        let table = Arc::new(KeyedTable::new(definition, store));
-        Ok(UnpublishedTable::new(tables.stores(), table))
+        let uid = definition.uid;
+        let table = Arc::new(KeyedTable::new(definition, store, None));
+        let unpublished = UnpublishedTable::new(tables.stores(), table);
+        // What the transaction has written to the store of the old one is forgotten if there is a new one.
+        let index = unique.map(|unique| {
+            let loader = view.load(tables.stores(), &unique_store_name(uid));
+            unique.finish(&self.table, loader.map_err(failed)?)
+        });
+        Ok(unpublished.with_index(index.transpose()?))
     }
 }

@@ -10,7 +10,7 @@ use halocline_store::{DecidedBatch, StoreError, StoreTransaction};
 use crate::definition::TableDefinition;
 use crate::error::{KeyedError, Result};
 use crate::table::KeyedTable;
-use crate::tables::{KeyedTables, found};
+use crate::tables::{KeyedTables, found, index_of};
 use crate::unpublished::UnpublishedTable;
 use crate::view::KeyedView;
 
@@ -117,6 +117,9 @@ impl KeyedTables {
             .put(self.definitions()?, table.name(), table.definition.to_bytes())
             .map_err(KeyedError::List)?;
         transaction.replace(&old.store, &table.store);
+        if let (Some(old), Some(new)) = (&old.index, &table.index) {
+            transaction.replace(old, new);
+        }
         replacements.add(old, new);
         Ok(())
     }
@@ -236,7 +239,10 @@ impl KeyedTables {
             return Ok(Some(Arc::clone(found)));
         }
         match self.stores.existing(&definition.store_name()) {
-            Ok(store) => Ok(Some(Arc::new(KeyedTable::new(definition, store)))),
+            Ok(store) => {
+                let index = index_of(&self.stores, &definition)?;
+                Ok(Some(Arc::new(KeyedTable::new(definition, store, index))))
+            }
             Err(StoreError::NoSuchStore { .. }) => Err(table.changed()),
             Err(error) => Err(KeyedError::List(error)),
         }

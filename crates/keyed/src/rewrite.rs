@@ -16,6 +16,7 @@ use crate::key_changes::{DELETE, KeyChanges, PUT};
 use crate::ranges::KeyBounds;
 use crate::table::KeyedTable;
 use crate::tables::KeyedTables;
+use crate::unique::{UniqueBuilder, unique_store_name};
 use crate::unpublished::UnpublishedTable;
 use crate::view::KeyedView;
 
@@ -59,16 +60,21 @@ pub struct KeyedRewrite {
     sorter: PairSorter,
     /// The value of the change that is being added.
     change: Vec<u8>,
+    /// For the entries of unique constraints.
+    of_entries: LoadOptions,
 }
 
 impl KeyedRewrite {
     /// Begins to collect changes of a table.
     pub fn new(table: &Arc<KeyedTable>, rule: RewriteRule, options: &LoadOptions) -> Self {
+        let parts = if table.unique.is_empty() { 1 } else { 2 };
+        let of_entries = options.part_of_memory(parts);
         Self {
             table: Arc::clone(table),
             rule,
-            sorter: PairSorter::new(options),
+            sorter: PairSorter::new(&of_entries),
             change: Vec::new(),
+            of_entries,
         }
     }
 
@@ -97,8 +103,8 @@ impl KeyedRewrite {
     /// [`KeyedTables::publish_rewritten`], or in an open transaction by [`KeyedTables::replace_in`].
     ///
     /// # Errors
-    /// [`KeyedError::DuplicateRow`], [`KeyedError::UpdatedTwice`], [`KeyedError::Cancelled`],
-    /// [`KeyedError::Store`].
+    /// [`KeyedError::DuplicateRow`], [`KeyedError::UpdatedTwice`], [`KeyedError::NotUnique`],
+    /// [`KeyedError::UniqueTooLong`], [`KeyedError::Cancelled`], [`KeyedError::Store`].
     pub fn finish(
         mut self,
         tables: &KeyedTables,
@@ -113,6 +119,7 @@ impl KeyedRewrite {
             table: &self.table,
             cancel,
             seen: 0,
+            unique: UniqueBuilder::new(&self.table, &self.of_entries),
         };
         let mut rows = view.scan(&self.table.store, &ALL_ROWS);
         let mut changes = KeyChanges::new(&self.table, self.rule, self.sorter.sorted())?;
@@ -156,8 +163,19 @@ impl KeyedRewrite {
             }
         }
         let store = rewritten.loader.finish().map_err(failed)?;
-        let table = Arc::new(KeyedTable::new(definition, store));
-        Ok((UnpublishedTable::new(tables.stores(), table), counts))
+        let uid = definition.uid;
+        let table = Arc::new(KeyedTable::new(definition, store, None));
+        let unpublished = UnpublishedTable::new(tables.stores(), table);
+        // What the transaction has written to the store of the old one is forgotten if there is a new one.
+        let entries = rewritten.unique.or_else(|| {
+            let has_store = self.table.index.is_some();
+            has_store.then(|| UniqueBuilder::empty(&self.of_entries))
+        });
+        let index = entries.map(|entries| {
+            let loader = view.load(tables.stores(), &unique_store_name(uid));
+            entries.finish(&self.table, loader.map_err(failed)?)
+        });
+        Ok((unpublished.with_index(index.transpose()?), counts))
     }
 }
 
@@ -168,6 +186,7 @@ struct NewRows<'a> {
     cancel: &'a AtomicBool,
     /// Rows and changes so far.
     seen: u64,
+    unique: Option<UniqueBuilder>,
 }
 
 impl NewRows<'_> {
@@ -183,6 +202,9 @@ impl NewRows<'_> {
     }
 
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        if let Some(unique) = &mut self.unique {
+            unique.push(self.table, key, value)?;
+        }
         let pushed = self.loader.push(key, value);
         pushed.map_err(|source: StoreError| self.table.failed(source))
     }

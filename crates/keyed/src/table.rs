@@ -15,6 +15,7 @@ use crate::kind::ColumnKind;
 use crate::ranges::{KeyCondition, KeyRanges};
 use crate::row;
 use crate::scan::KeyedScan;
+use crate::unique::UniqueColumns;
 use crate::view::KeyedView;
 
 /// A table with a primary key.
@@ -31,6 +32,10 @@ pub struct KeyedTable {
     pub(crate) kinds: Vec<ColumnKind>,
     /// Positions of the columns that are not in the key, in their order.
     pub(crate) others: Vec<usize>,
+    /// The unique constraints.
+    pub(crate) unique: Vec<UniqueColumns>,
+    /// The store that leads from their values to the rows. There may be one without constraints.
+    pub(crate) index: Option<Store>,
 }
 
 /// An encoded row.
@@ -43,7 +48,7 @@ pub struct KeyedRow {
 }
 
 impl KeyedTable {
-    pub(crate) fn new(definition: TableDefinition, store: Store) -> Self {
+    pub(crate) fn new(definition: TableDefinition, store: Store, index: Option<Store>) -> Self {
         let fields = definition.schema.fields();
         let kinds = fields
             .iter()
@@ -53,6 +58,8 @@ impl KeyedTable {
             others: (0..fields.len())
                 .filter(|at| !definition.key.contains(at))
                 .collect(),
+            unique: UniqueColumns::of(&definition),
+            index,
             definition,
             store,
         }

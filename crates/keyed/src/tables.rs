@@ -10,6 +10,7 @@ use crate::error::{KeyedError, Result};
 use crate::load::KeyedLoad;
 use crate::replacement::ReplacedTable;
 use crate::table::KeyedTable;
+use crate::unique::{UNIQUE, unique_store_name};
 use crate::unpublished::UnpublishedTable;
 
 /// The tables with a primary key of a pool, and the definitions of all. Threads may share it.
@@ -64,16 +65,19 @@ impl KeyedTables {
                     table: name.clone(),
                     source,
                 })?;
-            tables.insert(name, Arc::new(KeyedTable::new(definition, store)));
+            let index = index_of(stores, &definition)?;
+            tables.insert(name, Arc::new(KeyedTable::new(definition, store, index)));
         }
-        let used: Vec<String> = tables
-            .values()
-            .map(|table| table.store.name().to_owned())
-            .collect();
+        let stores_of = |table: &Arc<KeyedTable>| {
+            let index = table.index.as_ref().map(|index| index.name().to_owned());
+            index.into_iter().chain([table.store.name().to_owned()])
+        };
+        let used: Vec<String> = tables.values().flat_map(stores_of).collect();
         // Of a table whose creation or drop a crash has interrupted. To a reader it may also be one that the
         // writer is creating.
         for left in stores.names() {
-            if left.starts_with(ROWS) && !used.contains(&left) && !stores.is_reader() {
+            let is_of_table = left.starts_with(ROWS) || left.starts_with(UNIQUE);
+            if is_of_table && !used.contains(&left) && !stores.is_reader() {
                 match stores.drop_store(&left) {
                     // It is dropped when the tables are opened again.
                     Err(error) if error.is_full() => {}
@@ -148,8 +152,11 @@ impl KeyedTables {
         let store_name = self.new_store(&mut definition)?;
         let store = self.stores.store(&store_name);
         let store = store.map_err(|source| of_table(&definition, source))?;
-        let table = Arc::new(KeyedTable::new(definition, store));
-        Ok(UnpublishedTable::new(&self.stores, table))
+        let index = definition.has_unique().then(|| unique_store_name(definition.uid));
+        let table = Arc::new(KeyedTable::new(definition, store, None));
+        let unpublished = UnpublishedTable::new(&self.stores, Arc::clone(&table));
+        let index = index.map(|name| self.stores.store(&name)).transpose();
+        Ok(unpublished.with_index(index.map_err(|source| table.failed(source))?))
     }
 
     /// Begins to load a new table, whose rows may come in any order. That is several times faster than to
@@ -159,9 +166,11 @@ impl KeyedTables {
     /// [`KeyedError::Store`].
     pub fn load(&self, mut definition: TableDefinition, options: LoadOptions) -> Result<KeyedLoad> {
         let store_name = self.new_store(&mut definition)?;
-        let loader = self.stores.load(&store_name, options);
+        let parts = if definition.has_unique() { 2 } else { 1 };
+        let options = options.part_of_memory(parts);
+        let loader = self.stores.load(&store_name, options.clone());
         let loader = loader.map_err(|source| of_table(&definition, source))?;
-        Ok(KeyedLoad::new(&self.stores, definition, loader))
+        Ok(KeyedLoad::new(&self.stores, definition, loader, &options))
     }
 
     /// Gives a definition a number, and returns the name of its store, which is not there yet.
@@ -169,10 +178,12 @@ impl KeyedTables {
         self.drop_replaced();
         definition.uid = self.next_uid();
         let store_name = store_name(definition.uid);
-        if self.stores.existing(&store_name).is_ok() {
-            // The rest of a table whose drop failed half-way.
-            let dropped = self.stores.drop_store(&store_name);
-            dropped.map_err(|source| of_table(definition, source))?;
+        for name in [&store_name, &unique_store_name(definition.uid)] {
+            if self.stores.existing(name).is_ok() {
+                // The rest of a table whose drop failed half-way.
+                let dropped = self.stores.drop_store(name);
+                dropped.map_err(|source| of_table(definition, source))?;
+            }
         }
         Ok(store_name)
     }
@@ -289,6 +300,9 @@ impl KeyedTables {
     pub(crate) fn drop_stores(&self, tables: &[Arc<KeyedTable>]) {
         for table in tables {
             let _rest = self.stores.drop_store(table.store.name());
+            if let Some(index) = &table.index {
+                let _rest = self.stores.drop_store(index.name());
+            }
         }
     }
 
@@ -303,7 +317,8 @@ impl KeyedTables {
         let mut definition = table.definition.clone();
         change(&mut definition)?;
         self.write(&definition)?;
-        let table = Arc::new(KeyedTable::new(definition, table.store.clone()));
+        let table = KeyedTable::new(definition, table.store.clone(), table.index.clone());
+        let table = Arc::new(table);
         tables.insert(name.to_owned(), table);
         Ok(())
     }
@@ -318,7 +333,8 @@ impl KeyedTables {
         let mut batch = WriteBatch::new();
         let deleted = emptied
             .iter()
-            .try_for_each(|table| batch.delete_range::<Vec<u8>>(&table.store, ..))
+            .flat_map(|table| std::iter::once(&table.store).chain(&table.index))
+            .try_for_each(|store| batch.delete_range::<Vec<u8>>(store, ..))
             .and_then(|()| self.stores.write(batch));
         match deleted {
             Err(error) if error.is_full() => {
@@ -353,10 +369,22 @@ impl KeyedTables {
             .and_then(|()| self.stores.write(batch));
         renamed.map_err(KeyedError::List)?;
         tables.remove(name);
-        let table = KeyedTable::new(definition, table.store.clone());
+        let table = KeyedTable::new(definition, table.store.clone(), table.index.clone());
         tables.insert(to.to_owned(), Arc::new(table));
         Ok(())
     }
+}
+
+/// Returns the store that leads from the values of unique constraints to the rows of a table.
+///
+/// # Errors
+/// [`KeyedError::Store`].
+pub(crate) fn index_of(stores: &Stores, definition: &TableDefinition) -> Result<Option<Store>> {
+    if !definition.has_unique() {
+        return Ok(None);
+    }
+    let index = stores.existing(&unique_store_name(definition.uid));
+    index.map(Some).map_err(|source| of_table(definition, source))
 }
 
 fn of_table(definition: &TableDefinition, source: StoreError) -> KeyedError {

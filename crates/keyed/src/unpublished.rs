@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use halocline_store::Stores;
+use halocline_store::{Store, Stores};
 
 use crate::table::KeyedTable;
 
@@ -30,6 +30,15 @@ impl UnpublishedTable {
         &self.table
     }
 
+    /// Gives the table the store of its unique constraints.
+    pub(crate) fn with_index(mut self, index: Option<Store>) -> Self {
+        if index.is_some() {
+            let (definition, store) = (self.table.definition.clone(), self.table.store.clone());
+            self.table = Arc::new(KeyedTable::new(definition, store, index));
+        }
+        self
+    }
+
     /// Returns true if somebody else has the table.
     pub(crate) fn is_read(&self) -> bool {
         Arc::strong_count(&self.table) > 1
@@ -46,6 +55,9 @@ impl Drop for UnpublishedTable {
         if !self.is_published {
             // What cannot be dropped now is dropped when the tables are opened again.
             let _rest = self.stores.drop_store(self.table.store.name());
+            if let Some(index) = &self.table.index {
+                let _rest = self.stores.drop_store(index.name());
+            }
         }
     }
 }

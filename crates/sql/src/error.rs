@@ -198,6 +198,22 @@ pub enum EngineError {
         /// The values of the row, each after its column.
         values: String,
     },
+    /// Two rows would have the same values in the columns of a unique constraint.
+    #[error(
+        "{statement}: violates the constraint '{name}', UNIQUE ({columns}): there is a row with ({values}) already; {instead}"
+    )]
+    NotUnique {
+        /// The statement in short.
+        statement: String,
+        /// The name of the constraint.
+        name: String,
+        /// Its columns.
+        columns: String,
+        /// The values of both rows.
+        values: String,
+        /// A hint on what to do instead.
+        instead: &'static str,
+    },
     /// An integer outside of its type.
     #[error(
         "{operation} is not a value of type {data_type}; cast to decimal(38, 0) or double where values are that large"

@@ -42,6 +42,12 @@ impl LoadOptions {
             spill,
         }
     }
+
+    /// Returns the options with one of `parts` equal parts of the memory.
+    #[must_use]
+    pub fn part_of_memory(&self, parts: usize) -> Self {
+        Self::new(self.memory / parts.max(1), SpillFactory::clone(&self.spill))
+    }
 }
 
 impl std::fmt::Debug for LoadOptions {

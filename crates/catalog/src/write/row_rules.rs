@@ -51,6 +51,8 @@ impl RowRules {
                     let at = at.map_err(|_| EngineError::no_column(table, schema, column))?;
                     lengths.push((at, *characters));
                 }
+                // Kept by the store of the table.
+                TableRule::Unique { .. } => {}
                 other => {
                     return Err(EngineError::Query(format!(
                         "table {table} has the rule {other:?}, which this version does not know; update it"

@@ -31,6 +31,25 @@ pub enum TableRule {
         /// Most characters.
         characters: u64,
     },
+    /// No two rows have the same values in some columns, unless one is NULL.
+    Unique {
+        /// The name of the constraint, which no other one of the table has.
+        name: String,
+        /// The columns.
+        columns: Vec<String>,
+        /// The number of the constraint in the store that leads from the values to the rows.
+        number: u8,
+    },
+}
+
+impl TableRule {
+    /// Returns the name of a constraint; `None` for a length.
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Check { name, .. } | Self::Unique { name, .. } => Some(name),
+            Self::Length { .. } => None,
+        }
+    }
 }
 
 /// The rules of a table.
@@ -142,10 +161,16 @@ mod tests {
                 column: "b".into(),
                 characters: 3,
             },
+            TableRule::Unique {
+                name: "u".into(),
+                columns: vec!["a".into(), "b".into()],
+                number: 1,
+            },
         ];
         let stored = StoredRules::encode(&rules);
         let json = r#"[{"rule":"check","name":"positive","condition":"a > 0"},
-                       {"rule":"length","column":"b","characters":3}]"#;
+                       {"rule":"length","column":"b","characters":3},
+                       {"rule":"unique","name":"u","columns":["a","b"],"number":1}]"#;
         let back: StoredRules = serde_json::from_str(json).unwrap();
         assert_eq!(stored, back);
         assert_eq!(back.decode(), Some(rules));

@@ -7,8 +7,8 @@ use halocline_sql::EngineError;
 use halocline_sql::parse::{identifier, object_name, refuse};
 use halocline_sql::sql_types::{self, read_field};
 
-use super::checks::{length_of, read_constraint, take_checks};
 use super::columns::without_default;
+use super::constraints::{length_of, read_constraint, take_constraints};
 use super::run::StatementRun;
 use super::statement_kind::{
     ParsedStatement, RunStatement, StatementFuture, StatementKind, StatementSyntax, boxed,
@@ -25,7 +25,7 @@ pub(super) const ALTER_TABLE: StatementKind = StatementKind {
 
 /// An `ALTER TABLE` as parsed.
 #[derive(Debug)]
-pub(super) struct AlterTableStatement(Alter);
+pub(super) struct AlterTableStatement(pub(super) Alter);
 
 impl RunStatement for AlterTableStatement {
     fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
@@ -83,13 +83,13 @@ fn read_operation(operation: &AlterTableOperation, into: &mut Vec<Alteration>) -
             ..
         } => {
             let (mut column, default) = without_default(column_def);
-            let checks = take_checks(&mut column)?;
+            let constraints = take_constraints(&mut column)?;
             let wrong = |reason| EngineError::Query(format!("ADD COLUMN {}: {reason}", column_def.name));
             into.push(Alteration::AddColumn {
                 field: read_field(&column).map_err(wrong)?,
                 default: default.map(Box::new),
                 length: length_of(&column.data_type),
-                checks,
+                constraints,
                 if_not_exists: *if_not_exists,
             });
         }
@@ -124,7 +124,7 @@ fn read_operation(operation: &AlterTableOperation, into: &mut Vec<Alteration>) -
             return refuse("NOT VALID", "correct the rows first, then add the constraint");
         }
         AlterTableOperation::AddConstraint { constraint, .. } => {
-            into.push(Alteration::AddCheck(read_constraint(constraint)?));
+            into.push(Alteration::AddConstraint(read_constraint(constraint)?));
         }
         AlterTableOperation::DropConstraint { if_exists, name, .. } => {
             into.push(Alteration::DropConstraint {
@@ -152,7 +152,7 @@ fn read_operation(operation: &AlterTableOperation, into: &mut Vec<Alteration>) -
             let words: Vec<&str> = text.split_whitespace().take(2).collect();
             return refuse(
                 format!("ALTER TABLE … {}", words.join(" ")),
-                "there are ADD, DROP, ALTER and RENAME of columns, ADD CHECK, DROP CONSTRAINT, RENAME TO and CLUSTER BY; \
+                "there are ADD, DROP, ALTER and RENAME of columns, ADD and DROP CONSTRAINT, RENAME TO and CLUSTER BY; \
                  for others write the table anew: CREATE OR REPLACE TABLE t AS SELECT …",
             );
         }

@@ -7,7 +7,7 @@ use halocline_sql::EngineError;
 use halocline_sql::parse::{identifier, object_name, refuse};
 use halocline_sql::sql_types::read_columns;
 
-use super::checks::{add_check, length_of, read_constraint, take_checks};
+use super::constraints::{add_constraint, length_of, read_constraint, take_constraints};
 
 /// A list of columns and constraints.
 pub(super) struct ListedColumns {
@@ -29,10 +29,10 @@ impl ListedColumns {
     pub(super) fn read(create: &ast::CreateTable) -> Result<Self, EngineError> {
         let table = object_name(&create.name)?;
         let (mut key, others) = primary_key(&create.constraints)?;
-        let (mut rules, mut checks) = (Vec::new(), Vec::new());
+        let (mut rules, mut constraints) = (Vec::new(), Vec::new());
         let (mut columns, defaults): (Vec<_>, Vec<_>) = create.columns.iter().map(without_default).unzip();
         for column in &mut columns {
-            checks.append(&mut take_checks(column)?);
+            constraints.append(&mut take_constraints(column)?);
             rules.extend(length_of(&column.data_type).map(|characters| TableRule::Length {
                 column: identifier(&column.name),
                 characters,
@@ -51,10 +51,10 @@ impl ListedColumns {
             key = vec![identifier(&column.name)];
         }
         for constraint in others {
-            checks.push(read_constraint(constraint)?);
+            constraints.push(read_constraint(constraint)?);
         }
-        for check in &checks {
-            add_check(&table, &mut rules, check)?;
+        for constraint in &constraints {
+            add_constraint(&table, &mut rules, constraint)?;
         }
         Ok(Self {
             columns,

@@ -5,12 +5,15 @@ use halocline_elf::{Layout, Order};
 use halocline_sql::parse::{identifier, object_name, option_of, refuse};
 use halocline_sql::placement_spec::PlacementSpec;
 
+use super::alter_table::AlterTableStatement;
 use super::build_index::build_index;
+use super::constraints::NewConstraint;
 use super::place_index::{read_placed, set_placement};
 use super::run::StatementRun;
 use super::statement_kind::{
     ParsedStatement, RunStatement, StatementFuture, StatementKind, StatementSyntax, boxed,
 };
+use super::table_changes::{Alter, Alteration, Alterations};
 use crate::{IndexSpec, Placement, QueryResult};
 
 /// `CREATE INDEX` in the list of statements.
@@ -76,12 +79,6 @@ fn parse(statement: &ast::Statement) -> ParsedStatement {
             );
         }
     }
-    if create.unique {
-        return refuse(
-            "a UNIQUE index",
-            "an Elf holds equal rows as well; leave UNIQUE out",
-        );
-    }
     if create.predicate.is_some() || !create.include.is_empty() {
         return refuse(
             "WHERE or INCLUDE in CREATE INDEX",
@@ -142,7 +139,22 @@ fn parse(statement: &ast::Statement) -> ParsedStatement {
             }
         }
     }
-    let spec = IndexSpec::new(index, object_name(&create.table_name)?, columns)
+    let table = object_name(&create.table_name)?;
+    if create.unique {
+        if create.if_not_exists || create.using.is_some() || !create.with.is_empty() {
+            return refuse(
+                "IF NOT EXISTS, USING or WITH in CREATE UNIQUE INDEX",
+                "leave it out: it adds a constraint to a table with a primary key",
+            );
+        }
+        let constraint = NewConstraint::unique(index, columns);
+        return boxed(AlterTableStatement(Alter {
+            table,
+            if_exists: false,
+            what: Alterations::Definition(vec![Alteration::AddConstraint(constraint)]),
+        }));
+    }
+    let spec = IndexSpec::new(index, table, columns)
         .with_layout(layout)
         .with_order(order);
     boxed(CreateIndexStatement {

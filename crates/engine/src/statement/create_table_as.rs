@@ -60,10 +60,10 @@ fn parse(statement: &ast::Statement) -> ParsedStatement {
     };
     let (spec, listed) = read_definition(create)?;
     let (schema, query) = match (listed.key.is_empty(), listed.columns.is_empty()) {
-        (_, true) if listed.rules.is_empty() => (None, query.clone()),
+        (no_key, true) if !no_key || listed.rules.is_empty() => (None, query.clone()),
         (_, true) => {
             return refuse(
-                "CHECK without a column list in CREATE TABLE … AS",
+                "a constraint in CREATE TABLE … AS without PRIMARY KEY",
                 "add it afterwards: ALTER TABLE t ADD CHECK (…)",
             );
         }

@@ -216,13 +216,12 @@ impl RedefinedRows {
         cancel: &AtomicBool,
     ) -> Result<UnpublishedTable, EngineError> {
         let new = Arc::clone(self.rows.table());
+        let errors = KeyedRowErrors::new(&new, self.statement);
         let finished = self.rows.finish(tables, view, cancel);
         finished.map_err(|error| match error {
-            KeyedError::DuplicateRow { key, .. } => {
-                KeyedRowErrors::new(&new, self.statement).duplicate_key(&key, None, KEEP_KEYS_APART)
-            }
+            KeyedError::DuplicateRow { key, .. } => errors.duplicate_key(&key, None, KEEP_KEYS_APART),
             KeyedError::Cancelled { .. } => EngineError::Cancelled,
-            error => error.into(),
+            error => errors.of_load(error),
         })
     }
 }

@@ -15,7 +15,7 @@ use halocline_sql::EngineError;
 use halocline_store::StoreTransaction;
 
 use super::keyed_spill::SpilledChanges;
-use super::row_errors::{KeyedRowErrors, RowNames};
+use super::row_errors::{KeyedRowErrors, RowNames, not_unique};
 
 /// Part of the memory, as its inverse, that the changes of a statement may take.
 const MEMORY_DIVISOR: usize = 4;
@@ -56,6 +56,8 @@ pub(super) struct KeyedChanges<'a> {
     /// Of each key, the number of the row in the statement and its value.
     written: BTreeMap<Vec<u8>, (u64, Vec<u8>)>,
     reserved: MemoryReservation,
+    /// Entries of unique constraints of rows that were noted, and their keys; none if the changes are spilled.
+    entries: BTreeMap<Vec<u8>, Vec<u8>>,
     spilled: Option<SpilledChanges>,
 }
 
@@ -77,6 +79,7 @@ impl<'a> KeyedChanges<'a> {
             gone: BTreeSet::new(),
             written: BTreeMap::new(),
             reserved,
+            entries: BTreeMap::new(),
             spilled: None,
         }
     }
@@ -98,7 +101,7 @@ impl<'a> KeyedChanges<'a> {
     /// # Errors
     /// A temporary file cannot be written.
     pub(super) fn delete(&mut self, key: &[u8]) -> Result<bool, EngineError> {
-        self.reserve(cost(key, &[]))?;
+        self.reserve(cost(key, &[]) * (1 + self.table.unique().len()))?;
         match &mut self.spilled {
             Some(spilled) => spilled.rewrite.delete(key).map(|()| true).map_err(Into::into),
             None => Ok(self.gone.insert(key.to_vec())),
@@ -132,6 +135,7 @@ impl<'a> KeyedChanges<'a> {
         for (key, (number, value)) in std::mem::take(&mut self.written) {
             spilled.rewrite.put(number, &key, &value)?;
         }
+        self.entries.clear();
         self.reserved.free();
         self.spilled = Some(spilled);
         Ok(())
@@ -166,12 +170,47 @@ impl<'a> KeyedChanges<'a> {
         self.written.contains_key(key)
     }
 
+    /// Returns the entries of a row in unique constraints, each with the position of its constraint.
+    ///
+    /// # Errors
+    /// The row is too long.
+    pub(super) fn entries_of(&self, row: &KeyedRow) -> Result<Vec<(usize, Vec<u8>)>, EngineError> {
+        let entries = self.table.unique_entries(&row.key, &row.value);
+        entries.map_err(|error| self.errors.of_load(error))
+    }
+
+    /// Returns the key of the row that has an entry: of one that was there, or of one that was noted.
+    ///
+    /// # Errors
+    /// The store cannot be read; the changes cannot be spilled.
+    pub(super) fn entry_owner(&mut self, entry: &[u8]) -> Result<Option<Vec<u8>>, EngineError> {
+        if let Some(key) = self.entries.get(entry) {
+            return Ok(Some(key.clone()));
+        }
+        self.reserve(read_cost(entry))?;
+        Ok(self.table.unique_owner(self.view, entry)?)
+    }
+
+    /// Notes the entries of a row that the statement writes, unless the changes are spilled.
+    ///
+    /// # Errors
+    /// The row is too long; the changes cannot be spilled.
+    pub(super) fn note_entries(&mut self, row: &KeyedRow) -> Result<(), EngineError> {
+        for (_, entry) in self.entries_of(row)? {
+            self.reserve(cost(&entry, &row.key))?;
+            if !self.are_spilled() {
+                self.entries.insert(entry, row.key.clone());
+            }
+        }
+        Ok(())
+    }
+
     /// Writes a row in place of any with the same key. `number` is that of the row in the statement.
     ///
     /// # Errors
     /// A temporary file cannot be written.
     pub(super) fn put(&mut self, number: u64, row: KeyedRow) -> Result<(), EngineError> {
-        self.reserve(cost(&row.key, &row.value))?;
+        self.reserve(cost(&row.key, &row.value) * (1 + self.table.unique().len()))?;
         match &mut self.spilled {
             Some(spilled) => spilled.rewrite.put(number, &row.key, &row.value)?,
             None => drop(self.written.insert(row.key, (number, row.value))),
@@ -218,6 +257,7 @@ impl<'a> KeyedChanges<'a> {
                 gone: self.gone,
                 written: self.written,
                 reserved: self.reserved,
+                statement: self.errors.statement().to_owned(),
             }),
         }
     }
@@ -234,6 +274,7 @@ pub(super) struct ChangesInDram {
     gone: BTreeSet<Vec<u8>>,
     written: BTreeMap<Vec<u8>, (u64, Vec<u8>)>,
     reserved: MemoryReservation,
+    statement: String,
 }
 
 impl ChangesInDram {
@@ -241,13 +282,18 @@ impl ChangesInDram {
     /// they are committed.
     ///
     /// # Errors
-    /// A row is too long.
+    /// [`EngineError::NotUnique`]: then the transaction is as before. A row is too long.
     pub(super) fn apply(
         self,
         table: &KeyedTable,
         transaction: &Arc<Mutex<StoreTransaction>>,
     ) -> Result<MemoryReservation, EngineError> {
         let mut transaction = transaction.lock().unwrap_or_else(PoisonError::into_inner);
+        let gone = self.gone.iter().map(Vec::as_slice);
+        let written = self.written.iter();
+        let written = written.map(|(key, (_, value))| (key.as_slice(), value.as_slice()));
+        let unique = table.change_unique(&mut transaction, gone, written);
+        unique.map_err(|error| not_unique(&self.statement, error))?;
         for key in self.gone {
             if !self.written.contains_key(&key) {
                 transaction.delete(table.store(), key)?;

@@ -33,6 +33,14 @@ pub(super) fn define(
         }
     }
     RowRules::plan(&spec.name, definition.schema(), rules)?;
+    for rule in rules {
+        if let TableRule::Unique { columns, .. } = rule {
+            for column in columns {
+                let at = definition.schema().index_of(column);
+                at.map_err(|_| EngineError::no_column(&spec.name, definition.schema(), column))?;
+            }
+        }
+    }
     definition.set_rules(rules.to_vec());
     Ok(definition)
 }

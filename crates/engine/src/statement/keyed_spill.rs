@@ -153,7 +153,7 @@ impl KeyedRowErrors<'_> {
             }
             KeyedError::UpdatedTwice { .. } => EngineError::Query(SEVERAL_VALUES.to_owned()),
             KeyedError::Cancelled { .. } => EngineError::Cancelled,
-            error => error.into(),
+            error => self.of_load(error),
         }
     }
 }

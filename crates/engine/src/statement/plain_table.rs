@@ -12,11 +12,13 @@ use futures::future::BoxFuture;
 use halocline_catalog::Catalog;
 use halocline_catalog::context::EngineContext;
 use halocline_catalog::transaction::Transaction;
+use halocline_columns::TableRule;
 use halocline_import::{ImportOptions, ImportProgress, ImportReport};
 use halocline_sql::EngineError;
 use halocline_sql::cancel::NEVER;
 use halocline_sql::table_spec::TableSpec;
 
+use super::constraints::unique_without_key;
 use super::defaults::spelled_out;
 use super::drop_plan::DropPlan;
 use super::insert_rows::{insert_batch, insert_literals, insert_rows};
@@ -74,6 +76,9 @@ impl TableKind for PlainTableKind {
                 rules,
                 ..
             } = table;
+            if rules.iter().any(|rule| matches!(rule, TableRule::Unique { .. })) {
+                return Err(unique_without_key(&spec.name));
+            }
             if is_taken(run, &spec.name, self)? {
                 return taken_by_another(&spec);
             }

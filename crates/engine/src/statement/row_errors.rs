@@ -127,17 +127,16 @@ impl<'a> KeyedRowErrors<'a> {
         self.row(names.number(at), &key, None, reason)
     }
 
-    /// Returns the error for a row of a load with a key that is there, or the error itself if it is another
-    /// one.
+    /// Returns the error for a row of a load with a key, or unique values, that are there, or the error itself
+    /// if it is another one.
     pub(super) fn of_load(&self, error: KeyedError) -> EngineError {
-        let KeyedError::Store {
-            source: StoreError::DuplicateKey { key, pair, .. },
-            ..
-        } = &error
-        else {
-            return error.into();
-        };
-        self.duplicate_key(key, Some(*pair), ONE_ROW)
+        match &error {
+            KeyedError::Store {
+                source: StoreError::DuplicateKey { key, pair, .. },
+                ..
+            } => self.duplicate_key(key, Some(*pair), ONE_ROW),
+            _ => not_unique(&self.statement, error),
+        }
     }
 
     /// Returns the error for a row with an encoded key that is there.
@@ -184,6 +183,26 @@ impl<'a> KeyedRowErrors<'a> {
     /// Returns the key of a row of a batch with the columns of the table.
     fn key_in(&self, batch: &RecordBatch, at: usize) -> Vec<ArrayRef> {
         self.key().map(|key| batch.column(*key).slice(at, 1)).collect()
+    }
+}
+
+/// Returns the error for rows with the same values in the columns of a unique constraint, or the error itself
+/// if it is another one.
+pub(super) fn not_unique(statement: &str, error: KeyedError) -> EngineError {
+    match error {
+        KeyedError::NotUnique {
+            name,
+            columns,
+            values,
+            ..
+        } => EngineError::NotUnique {
+            statement: statement.to_owned(),
+            name,
+            columns,
+            values: text(&values),
+            instead: "change that row, or give this one other values",
+        },
+        error => error.into(),
     }
 }
 

@@ -9,7 +9,7 @@ use halocline_import::ImportOptions;
 use halocline_sql::EngineError;
 use halocline_sql::table_spec::TableSpec;
 
-use super::checks::NewCheck;
+use super::constraints::NewConstraint;
 
 /// A table to create with a list of columns.
 #[derive(Debug)]
@@ -150,7 +150,7 @@ pub(crate) enum Alteration {
         /// Most characters of a text.
         length: Option<u64>,
         /// Constraints that are written after it.
-        checks: Vec<NewCheck>,
+        constraints: Vec<NewConstraint>,
         /// Do nothing if there is one of its name.
         if_not_exists: bool,
     },
@@ -194,7 +194,7 @@ pub(crate) enum Alteration {
         nullable: bool,
     },
     /// One more constraint.
-    AddCheck(NewCheck),
+    AddConstraint(NewConstraint),
     /// A constraint less.
     DropConstraint {
         /// Its name.

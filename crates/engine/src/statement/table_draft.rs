@@ -14,7 +14,9 @@ use halocline_values::convert;
 use halocline_values::sql_name;
 use halocline_values::storable::storable_type;
 
-use super::checks::{add_check, columns_of, is_taken, with_renamed};
+use super::constraints::{
+    NewConstraint, add_constraint, columns_of, is_taken, unique_without_key, with_renamed,
+};
 use super::defaults::default_of;
 use super::table_changes::{Alteration, taken};
 
@@ -103,7 +105,7 @@ impl TableDraft {
                 field,
                 default,
                 length,
-                checks,
+                constraints,
                 if_not_exists,
             } => {
                 let name = field.name();
@@ -115,9 +117,8 @@ impl TableDraft {
                     return Err(taken("column", name));
                 }
                 self.add_column(field, default.as_deref(), *length)?;
-                for check in checks {
-                    add_check(&self.table, &mut self.rules, check)?;
-                    self.looks_at_rows = true;
+                for constraint in constraints {
+                    self.add_constraint(constraint)?;
                 }
                 self.did(format!("column {name} added"));
             }
@@ -171,19 +172,15 @@ impl TableDraft {
                 let what = if *nullable { "may be NULL" } else { "is NOT NULL" };
                 self.did(format!("column {column} {what} now"));
             }
-            Alteration::AddCheck(check) => {
-                add_check(&self.table, &mut self.rules, check)?;
-                self.looks_at_rows = true;
-                if let Some(TableRule::Check { name, .. }) = self.rules.last() {
-                    let text = format!("constraint {name} added");
-                    self.did(text);
-                }
+            Alteration::AddConstraint(constraint) => {
+                self.add_constraint(constraint)?;
+                let name = self.rules.last().and_then(TableRule::name);
+                let text = format!("constraint {} added", name.unwrap_or_default());
+                self.did(text);
             }
             Alteration::DropConstraint { name, if_exists } => {
                 if is_taken(&self.rules, name) {
-                    self.rules.retain(
-                        |rule| !matches!(rule, TableRule::Check { name: other, .. } if other == name),
-                    );
+                    self.rules.retain(|rule| rule.name() != Some(name.as_str()));
                     self.did(format!("constraint {name} dropped"));
                 } else if *if_exists {
                     self.done.push(format!("there is no constraint {name}"));
@@ -225,6 +222,20 @@ impl TableDraft {
         Ok(())
     }
 
+    fn add_constraint(&mut self, constraint: &NewConstraint) -> Result<(), EngineError> {
+        add_constraint(&self.table, &mut self.rules, constraint)?;
+        if let Some(TableRule::Unique { columns, .. }) = self.rules.last() {
+            if self.key.is_empty() {
+                return Err(unique_without_key(&self.table));
+            }
+            for column in columns {
+                self.position(column)?;
+            }
+        }
+        self.looks_at_rows = true;
+        Ok(())
+    }
+
     fn drop_column(&mut self, column: &str) -> Result<(), EngineError> {
         let at = self.position(column)?;
         if self.key.iter().any(|key| key == column) {
@@ -243,6 +254,9 @@ impl TableDraft {
         for rule in std::mem::take(&mut self.rules) {
             match &rule {
                 TableRule::Check { name, condition } if columns_of(condition)?.contains(column) => {
+                    text += &format!(", with constraint {name}");
+                }
+                TableRule::Unique { name, columns, .. } if columns.iter().any(|of| of == column) => {
                     text += &format!(", with constraint {name}");
                 }
                 TableRule::Length { column: of, .. } if of == column => {}
@@ -272,6 +286,10 @@ impl TableDraft {
             match rule {
                 TableRule::Check { condition, .. } => *condition = with_renamed(condition, from, to)?,
                 TableRule::Length { column, .. } if column == from => *column = to.to_owned(),
+                TableRule::Unique { columns, .. } => columns
+                    .iter_mut()
+                    .filter(|column| column.as_str() == from)
+                    .for_each(|column| *column = to.to_owned()),
                 _ => {}
             }
         }
@@ -377,11 +395,7 @@ impl TableDraft {
     }
 
     fn no_constraint(&self, name: &str) -> EngineError {
-        let names = self.rules.iter().filter_map(|rule| match rule {
-            TableRule::Check { name, .. } => Some(name.as_str()),
-            _ => None,
-        });
-        let names: Vec<&str> = names.collect();
+        let names: Vec<&str> = self.rules.iter().filter_map(TableRule::name).collect();
         let known = match names.as_slice() {
             [] => "it has none that can be dropped".to_owned(),
             names => format!("its constraints are {}", names.join(", ")),

@@ -194,12 +194,16 @@ fn what_is_not_offered_says_what_to_do() {
             "ALTER TABLE t ADD CHECK (a > 0) NOT VALID",
             "correct the rows first",
         ),
-        ("ALTER TABLE t ADD UNIQUE (a)", "make the columns the PRIMARY KEY"),
         (
             "CREATE TABLE t (a int REFERENCES u)",
             "a foreign key is not supported; ",
         ),
-        ("CREATE TABLE t (a int UNIQUE)", "UNIQUE is not supported; "),
+        (
+            "CREATE TABLE t (a int, UNIQUE NULLS NOT DISTINCT (a))",
+            "declare the columns NOT NULL",
+        ),
+        ("CREATE TABLE t (a int, UNIQUE (a, a))", "name each column once"),
+        ("CREATE TABLE t (CHECK (a > 0)) AS SELECT 1 AS a", "ADD CHECK"),
         (
             "CREATE TABLE t (a int) WITH (fill = 'x')",
             "there are WITH (cluster = 'column, column'), also called sort, and WITH (encoding = 'plain')",
@@ -238,7 +242,7 @@ fn what_is_not_offered_says_what_to_do() {
             "CREATE INDEX i ON t USING btree (a)",
             "there is one type: USING elf",
         ),
-        ("CREATE UNIQUE INDEX i ON t (a)", "leave UNIQUE out"),
+        ("CREATE UNIQUE INDEX i ON t USING elf (a)", "it adds a constraint"),
         ("CREATE INDEX i ON t (a + 1)", "index a column of its own"),
         ("CREATE INDEX i ON t (a DESC)", "an Elf has none"),
         (

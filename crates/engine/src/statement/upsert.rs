@@ -1,4 +1,4 @@
-//! `ON CONFLICT`: rows to insert whose primary key is there.
+//! `ON CONFLICT`: rows to insert whose primary key, or values of a unique constraint, are there.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use halocline_keyed::KeyRanges;
 use halocline_sql::EngineError;
 use halocline_sql::parse::is_default;
 
+use super::conflict_target::ConflictTarget;
 use super::keyed_changes::{KeyedChanges, ONE_ROW, USE_ON_CONFLICT};
 use super::keyed_rows::KeyedTarget;
 use super::row_errors::RowNames;
@@ -26,7 +27,7 @@ const EXCLUDED: &str = "excluded";
 /// The planned action for rows whose primary key is there.
 pub(super) enum KeyedUpsert {
     Fail,
-    Nothing,
+    Nothing(ConflictTarget),
     Replace,
     Update(UpdateOnConflict),
 }
@@ -38,6 +39,7 @@ pub(super) struct UpdateOnConflict {
     values: Vec<NewValue>,
     selection: Option<Arc<dyn PhysicalExpr>>,
     input: Arc<Schema>,
+    target: ConflictTarget,
 }
 
 /// The new value of a column.
@@ -51,21 +53,35 @@ impl KeyedUpsert {
     /// Plans the action of a statement.
     ///
     /// # Errors
-    /// The columns named are not the primary key; a key column is assigned; an expression cannot be planned.
+    /// The columns named are those of no constraint; a key column is assigned; an expression cannot be planned.
     pub(super) async fn new(target: &KeyedTarget<'_>, action: &OnConflict) -> Result<Self, EngineError> {
-        if let OnConflict::Nothing(Some(key)) | OnConflict::Update { key: Some(key), .. } = action {
-            check_key(target, key)?;
-        }
+        let named = |columns: &Option<Vec<String>>, otherwise: ConflictTarget| match columns {
+            Some(columns) => ConflictTarget::of_columns(target.table, columns),
+            None => Ok(otherwise),
+        };
         Ok(match action {
             OnConflict::Fail => Self::Fail,
-            OnConflict::Nothing(_) => Self::Nothing,
+            OnConflict::Nothing(columns) => Self::Nothing(named(columns, ConflictTarget::Any)?),
             OnConflict::Replace => Self::Replace,
             OnConflict::Update {
+                key,
                 assignments,
                 selection,
-                ..
-            } => Self::Update(UpdateOnConflict::plan(target, assignments, selection.as_deref()).await?),
+            } => {
+                let of = named(key, ConflictTarget::Key)?;
+                Self::Update(UpdateOnConflict::plan(target, of, assignments, selection.as_deref()).await?)
+            }
         })
+    }
+
+    /// Returns true if conflicts of unique constraints are handled, which spilled changes do not notice.
+    fn looks_at_unique(&self, target: &KeyedTarget<'_>) -> bool {
+        let of = match self {
+            Self::Nothing(of) => *of,
+            Self::Update(update) => update.target,
+            Self::Fail | Self::Replace => return false,
+        };
+        of != ConflictTarget::Key && !target.table.unique().is_empty()
     }
 
     /// Adds the rows of a batch to the changes. `first` is the number of
@@ -83,11 +99,16 @@ impl KeyedUpsert {
         let names = RowNames::From(first);
         match self {
             Self::Fail => changes.add(batch, names, USE_ON_CONFLICT)?,
-            Self::Nothing => {
-                for (number, row) in (first..).zip(changes.errors().encode(batch, names)?) {
-                    if !changes.has(&row.key)? {
-                        changes.put(number, row)?;
+            Self::Nothing(of) => {
+                for (at, row) in changes.errors().encode(batch, names)?.into_iter().enumerate() {
+                    if of.owner(&row, changes)?.is_some() {
+                        continue;
                     }
+                    if matches!(of, ConflictTarget::Unique(_)) && changes.has(&row.key)? {
+                        return Err(changes.errors().duplicate(batch, at, names, USE_ON_CONFLICT));
+                    }
+                    changes.note_entries(&row)?;
+                    changes.put(first + at as u64, row)?;
                 }
             }
             Self::Replace => {
@@ -97,33 +118,23 @@ impl KeyedUpsert {
             }
             Self::Update(update) => update.write(target, batch, first, changes)?,
         }
+        if changes.are_spilled() && self.looks_at_unique(target) {
+            return Err(EngineError::Unsupported {
+                what: format!(
+                    "INSERT INTO {} with ON CONFLICT about UNIQUE columns and more rows than fit in DRAM",
+                    target.table.name()
+                ),
+                instead: "insert fewer rows at a time".into(),
+            });
+        }
         Ok(())
-    }
-}
-
-fn check_key(target: &KeyedTarget<'_>, named: &[String]) -> Result<(), EngineError> {
-    let schema = target.table.schema();
-    let key = target.table.definition().key().iter();
-    let mut key: Vec<&str> = key.map(|at| schema.field(*at).name().as_str()).collect();
-    let mut given: Vec<&str> = named.iter().map(String::as_str).collect();
-    let text = format!(
-        "INSERT INTO {}: ON CONFLICT ({}) does not name the primary key, which is ({})",
-        target.table.name(),
-        given.join(", "),
-        key.join(", ")
-    );
-    key.sort_unstable();
-    given.sort_unstable();
-    if key == given {
-        Ok(())
-    } else {
-        Err(EngineError::Query(text))
     }
 }
 
 impl UpdateOnConflict {
     async fn plan(
         target: &KeyedTarget<'_>,
+        of: ConflictTarget,
         assignments: &[(String, ast::Expr)],
         selection: Option<&ast::Expr>,
     ) -> Result<Self, EngineError> {
@@ -161,6 +172,7 @@ impl UpdateOnConflict {
             values,
             selection: physical.next(),
             input: Arc::clone(input.inner()),
+            target: of,
         })
     }
 
@@ -174,14 +186,27 @@ impl UpdateOnConflict {
         let names = RowNames::From(first);
         let mut conflicts: BTreeMap<Vec<u8>, u32> = BTreeMap::new();
         for (at, row) in changes.errors().encode(batch, names)?.into_iter().enumerate() {
-            if changes.writes(&row.key) || conflicts.contains_key(&row.key) {
+            let there = match self.target {
+                ConflictTarget::Unique(_) => self.target.owner(&row, changes)?,
+                ConflictTarget::Any | ConflictTarget::Key => {
+                    changes.was_there(&row.key)?.then(|| row.key.clone())
+                }
+            };
+            let meant = there.as_ref().unwrap_or(&row.key);
+            if changes.writes(meant) || conflicts.contains_key(meant) {
                 return Err(changes.errors().duplicate(batch, at, names, ONE_ROW));
             }
-            if changes.was_there(&row.key)? {
-                conflicts.insert(row.key, at as u32);
-            } else {
-                changes.put(first + at as u64, row)?;
+            if let Some(owner) = there {
+                conflicts.insert(owner, at as u32);
+                continue;
             }
+            if matches!(self.target, ConflictTarget::Unique(_)) {
+                if changes.was_there(&row.key)? {
+                    return Err(changes.errors().duplicate(batch, at, names, USE_ON_CONFLICT));
+                }
+                changes.note_entries(&row)?;
+            }
+            changes.put(first + at as u64, row)?;
         }
         if conflicts.is_empty() {
             return Ok(());

@@ -70,6 +70,28 @@ const REWRITES: &[&[&str]] = &[
     &["BEGIN", "ALTER TABLE k DROP COLUMN r", "ROLLBACK"],
 ];
 
+/// Steps that change a table with a unique constraint.
+const UNIQUE: &[&[&str]] = &[
+    &["CREATE TABLE k (i bigint PRIMARY KEY, s varchar UNIQUE) AS SELECT i, s FROM t"],
+    &["UPDATE k SET s = s || '!' WHERE i % 2 = 0"],
+    &["UPDATE k SET i = i + 1"],
+    &["DELETE FROM k WHERE i > 20"],
+    &["INSERT INTO k VALUES (100, 'row 30')"],
+    &[
+        "BEGIN",
+        "UPDATE k SET s = s || '?'",
+        "INSERT INTO k VALUES (101, 'row 30')",
+        "COMMIT",
+    ],
+    &["ALTER TABLE k ADD COLUMN n bigint DEFAULT 1"],
+    &["ALTER TABLE k ADD UNIQUE (i, n), ALTER COLUMN n TYPE int"],
+    &["TRUNCATE k"],
+    &["INSERT INTO k VALUES (1, 'row 1', 2)"],
+    &["CREATE OR REPLACE TABLE k (i bigint PRIMARY KEY, s varchar UNIQUE) AS SELECT i, s FROM t"],
+    &["BEGIN", "ALTER TABLE k DROP CONSTRAINT k_s_key", "COMMIT"],
+    &["DROP TABLE k"],
+];
+
 /// Returns the tuning with which no changes are kept in DRAM.
 fn none_in_dram() -> Tuning {
     Tuning {
@@ -108,7 +130,41 @@ async fn survives(medium: Arc<Tracked>, allowed: &[Vec<String>]) -> Result<(), S
     if stores != tables {
         return Err(format!("{stores} stores of {tables} tables"));
     }
+    entries_are_complete(&db)?;
     check(&db)
+}
+
+/// Checks that unique constraints have an entry for each row, none of which is NULL in these tests, and that
+/// there are no stores of other tables.
+fn entries_are_complete(db: &Database) -> Result<(), String> {
+    let stores = db.stores().map_err(|error| error.to_string())?;
+    let tables = db.engine.stores.existing_tables();
+    let Some(tables) = tables.map_err(|error| error.to_string())? else {
+        return Ok(());
+    };
+    let mut expected = Vec::new();
+    for name in tables.names() {
+        let Some(table) = tables.table(&name).filter(|table| !table.unique().is_empty()) else {
+            continue;
+        };
+        let index = table.store().name().replace("rows", "unique");
+        let entries = stores.existing(&index).map_err(|error| error.to_string())?;
+        let (rows, entries) = (table.store().scan::<&[u8]>(..), entries.scan::<&[u8]>(..));
+        let (rows, entries) = (rows.count(), entries.count());
+        if entries != rows * table.unique().len() {
+            return Err(format!("{entries} entries of {rows} rows"));
+        }
+        expected.push(index);
+    }
+    let mut names = stores.names();
+    names.retain(|name| name.starts_with("sql/unique/"));
+    names.sort_unstable();
+    expected.sort_unstable();
+    if names == expected {
+        Ok(())
+    } else {
+        Err(format!("{names:?} instead of {expected:?}"))
+    }
 }
 
 /// Explores crashes in these steps.
@@ -177,6 +233,14 @@ fn several_statements_in_place_of_one_are_noticed() {
 fn tables_are_made_anew_whole() {
     let report = explore(REWRITES, &none_in_dram()).unwrap_or_else(|violation| panic!("{violation}"));
     assert!(report.fences > REWRITES.len() && report.images > 50, "{report}");
+}
+
+#[test]
+fn entries_are_those_of_the_rows() {
+    for tuning in [Tuning::default(), none_in_dram()] {
+        let report = explore(UNIQUE, &tuning).unwrap_or_else(|violation| panic!("{violation}"));
+        assert!(report.fences > UNIQUE.len() && report.images > 50, "{report}");
+    }
 }
 
 #[test]

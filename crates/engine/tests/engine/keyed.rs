@@ -257,7 +257,10 @@ async fn definitions_change() {
             "CREATE TABLE v (a int PRIMARY KEY) WITH (cluster = 'a')",
             "in the order of the key",
         ),
-        ("CREATE TABLE v (a int UNIQUE)", "UNIQUE is not supported; "),
+        (
+            "CREATE TABLE v (a int UNIQUE)",
+            "UNIQUE in v, which has no primary key, is not supported; ",
+        ),
     ] {
         let message = error(&db, text).await;
         assert!(message.contains(reason), "{text}: {message}");

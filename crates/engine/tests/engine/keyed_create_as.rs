@@ -198,8 +198,8 @@ async fn forms_that_cannot_be_read_say_what_to_write() {
             "its rows are in the order of the key",
         ),
         (
-            "CREATE TABLE t (PRIMARY KEY (a), UNIQUE (b)) AS SELECT 1 AS a, 2 AS b",
-            "UNIQUE is not supported; ",
+            "CREATE TABLE t (PRIMARY KEY (a), UNIQUE (b)) AS SELECT 1 AS a, 2 AS b UNION ALL SELECT 2, 2",
+            "UNIQUE (b): there is a row with (2) already",
         ),
     ] {
         let message = error(&db, text).await;

@@ -86,5 +86,6 @@ mod support;
 mod tpch;
 mod transactions;
 mod types_table;
+mod unique;
 mod wide_decimals;
 mod window_frames;
