@@ -22,33 +22,32 @@ impl ConflictTarget {
     /// # Errors
     /// There is none.
     pub(super) fn of_columns(table: &KeyedTable, named: &[String]) -> Result<Self, EngineError> {
-        let schema = table.schema();
-        let names = |columns: &[usize]| -> Vec<&str> {
-            let columns = columns.iter();
-            columns.map(|at| schema.field(*at).name().as_str()).collect()
-        };
-        let sorted = |mut names: Vec<&str>| -> Vec<String> {
+        let mut wanted: Vec<&str> = named.iter().map(String::as_str).collect();
+        let given = wanted.join(", ");
+        wanted.sort_unstable();
+        let is_wanted = |columns: &[usize]| {
+            let mut names = names_of(table, columns);
             names.sort_unstable();
-            names.into_iter().map(str::to_owned).collect()
+            names == wanted
         };
-        let given: Vec<&str> = named.iter().map(String::as_str).collect();
-        let wanted = sorted(given.clone());
-        let key = names(table.definition().key());
-        if sorted(key.clone()) == wanted {
+        let key = table.definition().key();
+        if is_wanted(key) {
             return Ok(Self::Key);
         }
         let mut unique = table.unique().iter();
-        if let Some(position) = unique.position(|constraint| sorted(names(constraint.columns())) == wanted) {
+        if let Some(position) = unique.position(|constraint| is_wanted(constraint.columns())) {
             return Ok(Self::Unique(position));
         }
         let mut text = format!(
-            "INSERT INTO {}: ON CONFLICT ({}) does not name the primary key, which is ({})",
+            "INSERT INTO {}: ON CONFLICT ({given}) does not name the primary key, which is ({})",
             table.name(),
-            given.join(", "),
-            key.join(", ")
+            names_of(table, key).join(", ")
         );
         for constraint in table.unique() {
-            text += &format!(", nor UNIQUE ({})", names(constraint.columns()).join(", "));
+            text += &format!(
+                ", nor UNIQUE ({})",
+                names_of(table, constraint.columns()).join(", ")
+            );
         }
         Err(EngineError::Query(text))
     }
@@ -79,4 +78,12 @@ impl ConflictTarget {
         let has_key = !matches!(self, Self::Unique(_)) && changes.has(&row.key)?;
         Ok(has_key.then(|| row.key.clone()))
     }
+}
+
+/// Returns the names of columns.
+fn names_of<'a>(table: &'a KeyedTable, columns: &[usize]) -> Vec<&'a str> {
+    let columns = columns.iter();
+    columns
+        .map(|at| table.schema().field(*at).name().as_str())
+        .collect()
 }

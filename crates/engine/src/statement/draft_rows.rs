@@ -6,7 +6,8 @@ use datafusion::catalog::TableProvider;
 use datafusion::common::{Column, DFSchema, ScalarValue, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::utils::{find_aggregate_exprs, find_window_exprs};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder};
+use datafusion::sql::sqlparser::ast;
 use halocline_sql::EngineError;
 
 use super::table_draft::{ColumnSource, TableDraft};
@@ -25,7 +26,7 @@ pub(super) async fn plan_rows(
     let table = TableReference::bare(draft.table());
     let schema = DFSchema::try_from_qualified_schema(table.clone(), draft.stored())?;
     let using = draft.columns().iter().filter_map(|column| match &column.source {
-        ColumnSource::Computed(_, expr) => Some(expr.as_ref().clone()),
+        ColumnSource::Computed(_, expr) => Some(ast::Expr::clone(expr)),
         ColumnSource::Stored(_) | ColumnSource::Added => None,
     });
     let using = planner.expressions(using.collect(), &schema).await?;
@@ -48,10 +49,13 @@ pub(super) async fn plan_rows(
                 Some(Expr::Column(Column::new(Some(table.clone()), name)))
             }
             ColumnSource::Computed(..) => using.next(),
-            ColumnSource::Added => Some(lit(match &column.default {
-                Some(default) => ScalarValue::try_from_array(default, 0)?,
-                None => ScalarValue::try_from(column.field.data_type())?,
-            })),
+            ColumnSource::Added => {
+                let value = match &column.default {
+                    Some(default) => ScalarValue::try_from_array(default, 0)?,
+                    None => ScalarValue::try_from(column.field.data_type())?,
+                };
+                Some(Expr::Literal(value, None))
+            }
         };
         values.extend(value.map(|value| value.alias(format!("value {}", number + 1))));
     }

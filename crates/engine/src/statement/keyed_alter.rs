@@ -135,14 +135,16 @@ impl StatementRun<'_> {
         let key = key.map(|at| definition.schema().field(*at).name().clone());
         let mut draft = TableDraft::new(table, key.collect(), None, self.session.time_zone());
         draft.change(alterations)?;
-        match draft.without_value() {
-            Some(column) if !table.store().is_empty() => Err(EngineError::Default {
+        if let Some(column) = draft.without_value()
+            && !table.store().is_empty()
+        {
+            return Err(EngineError::Default {
                 table: table.name().to_owned(),
                 column: column.to_owned(),
                 reason: "is missing, but the column is NOT NULL and there are rows; add DEFAULT".into(),
-            }),
-            _ => Ok(draft),
+            });
         }
+        Ok(draft)
     }
 
     /// Makes a new table of the rows, which takes the place of the old one, in a transaction of its own.

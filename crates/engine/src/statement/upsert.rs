@@ -68,8 +68,10 @@ impl KeyedUpsert {
                 assignments,
                 selection,
             } => {
-                let of = named(key, ConflictTarget::Key)?;
-                Self::Update(UpdateOnConflict::plan(target, of, assignments, selection.as_deref()).await?)
+                let conflict = named(key, ConflictTarget::Key)?;
+                Self::Update(
+                    UpdateOnConflict::plan(target, conflict, assignments, selection.as_deref()).await?,
+                )
             }
         })
     }
@@ -134,7 +136,7 @@ impl KeyedUpsert {
 impl UpdateOnConflict {
     async fn plan(
         target: &KeyedTarget<'_>,
-        of: ConflictTarget,
+        conflict: ConflictTarget,
         assignments: &[(String, ast::Expr)],
         selection: Option<&ast::Expr>,
     ) -> Result<Self, EngineError> {
@@ -172,7 +174,7 @@ impl UpdateOnConflict {
             values,
             selection: physical.next(),
             input: Arc::clone(input.inner()),
-            target: of,
+            target: conflict,
         })
     }
 
