@@ -1,6 +1,7 @@
 //! The engine as a user sees it: SQL answers against plain DataFusion over the same Parquet files,
 //! statements, imports, and what happens when something is wrong.
 
+mod alter_random;
 mod alter_table;
 mod answers;
 mod answers_clauses;
