@@ -27,7 +27,7 @@ pub(super) async fn plan_rows(
     let schema = DFSchema::try_from_qualified_schema(table.clone(), draft.stored())?;
     let using = draft.columns().iter().filter_map(|column| match &column.source {
         ColumnSource::Computed(_, expr) => Some(ast::Expr::clone(expr)),
-        ColumnSource::Stored(_) | ColumnSource::Added => None,
+        ColumnSource::Stored(_) | ColumnSource::Added(_) => None,
     });
     let using = planner.expressions(using.collect(), &schema).await?;
     if let Some(wrong) = find_aggregate_exprs(&using)
@@ -49,9 +49,9 @@ pub(super) async fn plan_rows(
                 Some(Expr::Column(Column::new(Some(table.clone()), name)))
             }
             ColumnSource::Computed(..) => using.next(),
-            ColumnSource::Added => {
-                let value = match &column.default {
-                    Some(default) => ScalarValue::try_from_array(default, 0)?,
+            ColumnSource::Added(value) => {
+                let value = match value {
+                    Some(value) => ScalarValue::try_from_array(value, 0)?,
                     None => ScalarValue::try_from(column.field.data_type())?,
                 };
                 Some(Expr::Literal(value, None))

@@ -254,15 +254,15 @@ fn change_definition(
             });
         }
         for (at, column) in draft.columns().iter().enumerate() {
-            if matches!(column.source, ColumnSource::Added) {
-                definition.add_column(&column.field, column.default.clone())?;
-                continue;
+            if let ColumnSource::Added(value) = &column.source {
+                definition.add_column(&column.field, value.clone())?;
+            } else {
+                definition.rename_column(at, column.field.name());
+                if column.field.is_nullable() {
+                    definition.set_nullable(at);
+                }
             }
-            definition.rename_column(at, column.field.name());
             definition.set_default(at, column.default.clone());
-            if column.field.is_nullable() {
-                definition.set_nullable(at);
-            }
         }
         definition.set_rules(draft.rules().to_vec());
         Ok(())

@@ -198,7 +198,7 @@ fn has_stored_nulls(open: &OpenTable, draft: &TableDraft) -> bool {
 /// Changes the metadata of a table.
 fn redefine(transaction: &mut Transaction, open: &OpenTable, draft: &TableDraft) -> Result<(), EngineError> {
     let (txn, name) = (Arc::clone(transaction.txn()), draft.table());
-    let is_added = |column: &&DraftColumn| matches!(column.source, ColumnSource::Added);
+    let is_added = |column: &&DraftColumn| matches!(column.source, ColumnSource::Added(_));
     let stored = draft.columns().iter().filter(|column| !is_added(column));
     let stored = stored.map(|column| ColumnRedefinition {
         name: column.field.name().clone(),
@@ -206,11 +206,13 @@ fn redefine(transaction: &mut Transaction, open: &OpenTable, draft: &TableDraft)
         default: column.default.clone(),
     });
     redefine_columns(&txn, name, &stored.collect::<Vec<_>>())?;
-    for column in draft.columns().iter().filter(is_added) {
-        let default = column.default.as_ref();
-        add_column(&txn, name, &column.field, default)?;
-        if default.is_some() {
-            set_default(&txn, name, column.field.name(), default)?;
+    for column in draft.columns() {
+        let ColumnSource::Added(value) = &column.source else {
+            continue;
+        };
+        add_column(&txn, name, &column.field, value.as_ref())?;
+        if column.default.is_some() {
+            set_default(&txn, name, column.field.name(), column.default.as_ref())?;
         }
     }
     set_cluster(&txn, name, draft.cluster())?;

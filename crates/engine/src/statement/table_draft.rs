@@ -53,8 +53,8 @@ pub(super) enum ColumnSource {
     Stored(usize),
     /// An expression over the stored columns, instead of the stored column of this position.
     Computed(usize, Box<Expr>),
-    /// The default.
-    Added,
+    /// One value, or NULL.
+    Added(Option<ArrayRef>),
 }
 
 impl TableDraft {
@@ -216,8 +216,8 @@ impl TableDraft {
         }
         self.columns.push(DraftColumn {
             field,
+            source: ColumnSource::Added(default.clone()),
             default,
-            source: ColumnSource::Added,
         });
         Ok(())
     }
@@ -447,7 +447,7 @@ impl TableDraft {
         let at = self.stored.index_of(stored).ok()?;
         let is_it = |column: &&DraftColumn| match column.source {
             ColumnSource::Stored(from) | ColumnSource::Computed(from, _) => from == at,
-            ColumnSource::Added => false,
+            ColumnSource::Added(_) => false,
         };
         let column = self.columns.iter().find(is_it)?;
         Some(column.field.name())
@@ -468,13 +468,13 @@ impl TableDraft {
         self.looks_at_rows
     }
 
-    /// Returns an added column that is NOT NULL and has no default.
+    /// Returns an added column that is NOT NULL and has no value.
     pub(super) fn without_value(&self) -> Option<&str> {
         let lacks = |column: &&DraftColumn| {
-            let is_null = |default: &ArrayRef| default.is_null(0);
-            matches!(column.source, ColumnSource::Added)
-                && !column.field.is_nullable()
-                && column.default.as_ref().is_none_or(is_null)
+            let ColumnSource::Added(value) = &column.source else {
+                return false;
+            };
+            !column.field.is_nullable() && value.as_ref().is_none_or(|value| value.is_null(0))
         };
         let column = self.columns.iter().find(lacks)?;
         Some(column.field.name())

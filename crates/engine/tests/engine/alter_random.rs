@@ -61,7 +61,9 @@ impl Model {
         match (rng.random_range(0..5), at) {
             (1, Some(at)) => {
                 let dropped = self.columns.remove(at);
-                self.rows.values_mut().for_each(|values| drop(values.remove(at)));
+                for values in self.rows.values_mut() {
+                    values.remove(at);
+                }
                 format!("DROP COLUMN {}", dropped.name)
             }
             (2, Some(at)) => {
