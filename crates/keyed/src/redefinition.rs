@@ -58,7 +58,8 @@ impl KeyedRedefinition {
     ///
     /// # Errors
     /// [`KeyedError::NullKey`], [`KeyedError::KeyTooLong`] and [`KeyedError::RowTooLong`], whose rows are
-    /// those of the batch; [`KeyedError::Store`] with [`StoreError::Spill`](halocline_store::StoreError::Spill).
+    /// those of the batch; [`KeyedError::Store`] with
+    /// [`StoreError::Spill`](halocline_store::StoreError::Spill).
     pub fn add(&mut self, batch: &RecordBatch) -> Result<()> {
         let Self {
             table, sorter, rows, ..

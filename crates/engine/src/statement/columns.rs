@@ -74,7 +74,7 @@ impl ListedColumns {
     }
 }
 
-/// Returns the columns of the primary key among the constraints, and the others; no columns if there is no key.
+/// Returns the columns of the primary key among the constraints, none if there is no key, and the others.
 fn primary_key(constraints: &[TableConstraint]) -> Result<(Vec<String>, Vec<&TableConstraint>), EngineError> {
     let (mut key, mut others) = (Vec::new(), Vec::new());
     for constraint in constraints {

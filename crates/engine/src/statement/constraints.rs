@@ -1,5 +1,5 @@
-//! Constraints as parsed: `CHECK`, `UNIQUE`, and the lengths of texts. The rules of a table have the conditions as SQL,
-//! without the name of the table, which may change.
+//! Constraints as parsed: `CHECK`, `UNIQUE`, and the lengths of texts. The rules of a table have conditions
+//! as SQL, without the name of the table, which may change.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;

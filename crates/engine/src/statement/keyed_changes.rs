@@ -56,7 +56,8 @@ pub(super) struct KeyedChanges<'a> {
     /// Of each key, the number of the row in the statement and its value.
     written: BTreeMap<Vec<u8>, (u64, Vec<u8>)>,
     reserved: MemoryReservation,
-    /// Entries of unique constraints of rows that were noted, and their keys; none if the changes are spilled.
+    /// Entries of unique constraints, and the keys of their rows, if they were noted; none if the changes are
+    /// spilled.
     entries: BTreeMap<Vec<u8>, Vec<u8>>,
     spilled: Option<SpilledChanges>,
 }

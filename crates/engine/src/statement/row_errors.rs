@@ -127,8 +127,8 @@ impl<'a> KeyedRowErrors<'a> {
         self.row(names.number(at), &key, None, reason)
     }
 
-    /// Returns the error for a row of a load with a key, or unique values, that are there, or the error itself
-    /// if it is another one.
+    /// Returns the error for a row of a load with a key, or unique values, that are there, or the error
+    /// itself if it is another one.
     pub(super) fn of_load(&self, error: KeyedError) -> EngineError {
         match &error {
             KeyedError::Store {

@@ -285,7 +285,7 @@ impl TableDraft {
         for rule in &mut self.rules {
             match rule {
                 TableRule::Check { condition, .. } => *condition = with_renamed(condition, from, to)?,
-                TableRule::Length { column, .. } if column == from => *column = to.to_owned(),
+                TableRule::Length { column, .. } if column.as_str() == from => *column = to.to_owned(),
                 TableRule::Unique { columns, .. } => columns
                     .iter_mut()
                     .filter(|column| column.as_str() == from)

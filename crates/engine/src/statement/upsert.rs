@@ -53,7 +53,8 @@ impl KeyedUpsert {
     /// Plans the action of a statement.
     ///
     /// # Errors
-    /// The columns named are those of no constraint; a key column is assigned; an expression cannot be planned.
+    /// The columns named are those of no constraint; a key column is assigned; an expression cannot be
+    /// planned.
     pub(super) async fn new(target: &KeyedTarget<'_>, action: &OnConflict) -> Result<Self, EngineError> {
         let named = |columns: &Option<Vec<String>>, otherwise: ConflictTarget| match columns {
             Some(columns) => ConflictTarget::of_columns(target.table, columns),
