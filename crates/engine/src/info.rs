@@ -7,13 +7,12 @@ use arrow_cast::display::array_value_to_string;
 use halocline_cache::Placement;
 use halocline_catalog::context::EngineContext;
 use halocline_catalog::{Catalog, LOG_OBJECT, OpenIndex};
-use halocline_columns::{Column, TableEncoding};
+use halocline_columns::{Column, TableEncoding, TableRule};
 use halocline_elf::TableIndex;
 use halocline_pool::PoolError;
-use halocline_scan::keyed::{KeyedTableInfo, keyed_infos};
+use halocline_scan::keyed::{KeyedTableInfo, keyed_infos, type_of};
 use halocline_sql::EngineError;
 use halocline_sql::size;
-use halocline_values::sql_name;
 use serde::Serialize;
 
 /// The contents of a database.
@@ -125,6 +124,9 @@ pub struct TableInfo {
     pub bytes: u64,
     /// Columns in their order.
     pub columns: Vec<ColumnInfo>,
+    /// Rules that its rows obey besides those of single columns.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<TableRule>,
 }
 
 /// One column of a table.
@@ -336,7 +338,7 @@ fn table_info(catalog: &Catalog, name: &str) -> Result<TableInfo, EngineError> {
             .collect();
         ColumnInfo {
             name: field.name().clone(),
-            r#type: sql_name(field.data_type()),
+            r#type: type_of(field, table.rules()),
             nullable: field.is_nullable(),
             default: (table.default_value(index)).and_then(|value| array_value_to_string(value, 0).ok()),
             encoding: parts
@@ -356,6 +358,7 @@ fn table_info(catalog: &Catalog, name: &str) -> Result<TableInfo, EngineError> {
         cluster: table.cluster().map(<[String]>::to_vec).unwrap_or_default(),
         bytes: table.stored_bytes(),
         columns,
+        rules: table.rules().rules().to_vec(),
     })
 }
 

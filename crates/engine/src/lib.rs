@@ -46,7 +46,7 @@ pub use datafusion::common::ScalarValue;
 pub use halocline_cache::Placement;
 pub use halocline_catalog::options::DatabaseOptions;
 pub use halocline_catalog::settings::Compaction;
-pub use halocline_columns::TableEncoding;
+pub use halocline_columns::{TableEncoding, TableRule};
 pub use halocline_elf::{Advice, Advised, Layout, Order, PlaceOptions};
 pub use halocline_emulator::EmulatedSpec;
 pub use halocline_import::{

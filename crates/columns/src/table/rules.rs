@@ -91,6 +91,14 @@ impl TableRules {
         self.rules.is_empty()
     }
 
+    /// Returns the most characters of a column of texts, if they are limited.
+    pub fn length_of(&self, name: &str) -> Option<u64> {
+        self.rules.iter().find_map(|rule| match rule {
+            TableRule::Length { column, characters } if column == name => Some(*characters),
+            _ => None,
+        })
+    }
+
     /// Returns what `prepare` makes of the rules, which is kept with them: they belong to one table whose
     /// columns do not change.
     ///
@@ -173,7 +181,9 @@ mod tests {
                        {"rule":"unique","name":"u","columns":["a","b"],"number":1}]"#;
         let back: StoredRules = serde_json::from_str(json).unwrap();
         assert_eq!(stored, back);
-        assert_eq!(back.decode(), Some(rules));
+        assert_eq!(back.decode(), Some(rules.clone()));
+        let rules = TableRules::from(rules);
+        assert_eq!((rules.length_of("b"), rules.length_of("a")), (Some(3), None));
         let newer: StoredRules = serde_json::from_str(r#"[{"rule":"odd","name":"x"}]"#).unwrap();
         assert_eq!(newer.decode(), None);
     }

@@ -1,7 +1,9 @@
 //! What tables with a primary key are, for people and programs: [`KeyedTableInfo`].
 
 use arrow_cast::display::array_value_to_string;
+use arrow_schema::Field;
 use halocline_catalog::context::EngineContext;
+use halocline_columns::{TableRule, TableRules};
 use halocline_keyed::KeyedTable;
 use halocline_sql::EngineError;
 use halocline_values::sql_name;
@@ -20,6 +22,9 @@ pub struct KeyedTableInfo {
     pub primary_key: Vec<String>,
     /// Columns in their order.
     pub columns: Vec<KeyedColumnInfo>,
+    /// Rules that its rows obey besides the primary key.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<TableRule>,
 }
 
 /// A column of a table with a primary key.
@@ -54,7 +59,7 @@ fn keyed_info(table: &KeyedTable) -> KeyedTableInfo {
     let (definition, fields) = (table.definition(), table.schema().fields());
     let columns = fields.iter().enumerate().map(|(index, field)| KeyedColumnInfo {
         name: field.name().clone(),
-        r#type: sql_name(field.data_type()),
+        r#type: type_of(field, definition.rules()),
         nullable: field.is_nullable(),
         default: (definition.default_value(index)).and_then(|value| array_value_to_string(value, 0).ok()),
     });
@@ -65,6 +70,16 @@ fn keyed_info(table: &KeyedTable) -> KeyedTableInfo {
         bytes: table.store().bytes(),
         primary_key: key.map(|column| fields[*column].name().clone()).collect(),
         columns: columns.collect(),
+        rules: definition.rules().rules().to_vec(),
+    }
+}
+
+/// Returns the type of a column as a SQL user writes it, with the most characters of a text.
+pub fn type_of(field: &Field, rules: &TableRules) -> String {
+    let name = sql_name(field.data_type());
+    match rules.length_of(field.name()) {
+        Some(characters) => format!("{name}({characters})"),
+        None => name,
     }
 }
 

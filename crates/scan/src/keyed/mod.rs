@@ -8,6 +8,6 @@ mod reads;
 mod scan_node;
 
 pub use info::{KeyedColumnInfo, KeyedTableInfo};
-pub use info::{is_keyed, keyed_infos};
+pub use info::{is_keyed, keyed_infos, type_of};
 pub use provider::KeyedProvider;
 pub use reads::KeyedReads;

@@ -1,6 +1,6 @@
 //! The statements that create tables and indexes as they are.
 
-use halocline_engine::{IndexInfo, KeyedTableInfo, TableInfo};
+use halocline_engine::{IndexInfo, KeyedTableInfo, TableInfo, TableRule};
 
 use crate::sql::keywords::is_keyword;
 
@@ -46,7 +46,7 @@ pub(super) fn create_table(table: &TableInfo) -> String {
         nullable: column.nullable,
         default: column.default.as_deref(),
     });
-    let mut text = create(&table.name, columns, None);
+    let mut text = create(&table.name, columns, constraints(&table.rules));
     if !table.cluster.is_empty() {
         text += &format!(" WITH (sort = {})", quoted(&table.cluster.join(", ")));
     }
@@ -62,7 +62,8 @@ pub(super) fn create_keyed_table(table: &KeyedTableInfo) -> String {
         default: column.default.as_deref(),
     });
     let key = format!("PRIMARY KEY ({})", names(&table.primary_key));
-    create(&table.name, columns, Some(key)) + ";"
+    let constraints = std::iter::once(key).chain(constraints(&table.rules));
+    create(&table.name, columns, constraints) + ";"
 }
 
 /// Returns the statement that creates an index.
@@ -86,10 +87,29 @@ pub(super) fn create_index(index: &IndexInfo) -> String {
     )
 }
 
-fn create<'a>(table: &str, columns: impl Iterator<Item = ColumnText<'a>>, key: Option<String>) -> String {
-    let lines = columns.map(|column| column.text()).chain(key);
+fn create<'a>(
+    table: &str,
+    columns: impl Iterator<Item = ColumnText<'a>>,
+    constraints: impl IntoIterator<Item = String>,
+) -> String {
+    let lines = columns.map(|column| column.text()).chain(constraints);
     let lines: Vec<String> = lines.map(|line| format!("    {line}")).collect();
     format!("CREATE TABLE {} (\n{}\n)", quoted_name(table), lines.join(",\n"))
+}
+
+/// Returns the constraints among the rules of a table; the types of columns have the lengths.
+fn constraints(rules: &[TableRule]) -> impl Iterator<Item = String> + '_ {
+    rules.iter().filter_map(|rule| match rule {
+        TableRule::Check { name, condition } => {
+            Some(format!("CONSTRAINT {} CHECK ({condition})", quoted_name(name)))
+        }
+        TableRule::Unique { name, columns, .. } => Some(format!(
+            "CONSTRAINT {} UNIQUE ({})",
+            quoted_name(name),
+            names(columns)
+        )),
+        _ => None,
+    })
 }
 
 fn names(names: &[String]) -> String {
@@ -119,6 +139,33 @@ pub(in crate::sql) fn quoted_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn constraints_are_named() {
+        let rules = [
+            TableRule::Check {
+                name: "t_a_check".into(),
+                condition: "a > 0".into(),
+            },
+            TableRule::Length {
+                column: "b".into(),
+                characters: 3,
+            },
+            TableRule::Unique {
+                name: "No".into(),
+                columns: vec!["a".into(), "b".into()],
+                number: 0,
+            },
+        ];
+        let texts: Vec<String> = constraints(&rules).collect();
+        assert_eq!(
+            texts,
+            [
+                "CONSTRAINT t_a_check CHECK (a > 0)",
+                "CONSTRAINT \"No\" UNIQUE (a, b)"
+            ]
+        );
+    }
 
     #[test]
     fn names_and_texts_are_quoted_where_they_must_be() {
