@@ -13,7 +13,7 @@ use halocline_pool::{Object, ObjectKind, Snapshot, Txn};
 use halocline_sql::EngineError;
 use halocline_sql::error::known_names;
 
-use super::{INDEX_PREFIX, OpenIndex, OpenTable, TABLE_PREFIX, index_object, table_object};
+use super::{INDEX_PREFIX, OpenIndex, OpenTable, TABLE_PREFIX, VIEW_PREFIX, index_object, table_object};
 use crate::placements::{IndexPlacement, Placements};
 
 /// Where the objects are read.
@@ -28,6 +28,8 @@ pub struct CatalogObjects {
     generation: u64,
     tables: BTreeMap<String, OnceLock<Arc<OpenTable>>>,
     index_names: Vec<String>,
+    /// The stored definitions of the views, by name.
+    views: BTreeMap<String, Box<[u8]>>,
     indexes: OnceLock<Vec<OpenIndex>>,
     /// Names and columns of the tables by uid, those of damaged ones among them.
     heads: OnceLock<BTreeMap<u64, (String, SchemaRef)>>,
@@ -50,7 +52,7 @@ impl CatalogObjects {
     }
 
     fn new(source: ObjectSource, generation: u64, objects: &[Object], placements: &Arc<Placements>) -> Self {
-        let (mut tables, mut index_names) = (BTreeMap::new(), Vec::new());
+        let (mut tables, mut index_names, mut views) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
         for object in objects {
             match object.kind() {
                 ObjectKind::TABLE => {
@@ -61,6 +63,11 @@ impl CatalogObjects {
                 ObjectKind::INDEX => {
                     index_names.extend(object.name().strip_prefix(INDEX_PREFIX).map(str::to_string))
                 }
+                ObjectKind::DEFINITION => {
+                    if let Some(name) = object.name().strip_prefix(VIEW_PREFIX) {
+                        views.insert(name.to_string(), object.meta().into());
+                    }
+                }
                 _ => {}
             }
         }
@@ -70,6 +77,7 @@ impl CatalogObjects {
             generation,
             tables,
             index_names,
+            views,
             indexes: OnceLock::new(),
             heads: OnceLock::new(),
             opening: Mutex::new(()),
@@ -121,6 +129,21 @@ impl CatalogObjects {
     /// Returns true if there is an index of this name.
     pub fn has_index(&self, name: &str) -> bool {
         self.index_names.iter().any(|other| other == name)
+    }
+
+    /// Returns the sorted names of the views.
+    pub fn view_names(&self) -> Vec<String> {
+        self.views.keys().cloned().collect()
+    }
+
+    /// Returns true if there are views.
+    pub fn has_views(&self) -> bool {
+        !self.views.is_empty()
+    }
+
+    /// Returns the stored definition of a view; `None` if there is none of this name.
+    pub fn view(&self, name: &str) -> Option<&[u8]> {
+        self.views.get(name).map(|definition| &**definition)
     }
 
     /// Opens all indexes and returns them.
@@ -236,11 +259,29 @@ impl CatalogObjects {
         self.table(name)
     }
 
-    /// Returns the error for a table that does not exist.
+    /// Returns the error for a table that does not exist; another one if there is a view of this name.
     pub fn no_table(&self, name: &str) -> EngineError {
+        if self.views.contains_key(name) {
+            return EngineError::IsView {
+                name: name.to_string(),
+            };
+        }
         EngineError::NoTable {
             name: name.to_string(),
             known: known_names("tables", &self.table_names()),
+        }
+    }
+
+    /// Returns the error for a view that does not exist; another one if there is a table of this name.
+    pub fn no_view(&self, name: &str) -> EngineError {
+        if self.has_table(name) {
+            return EngineError::IsTable {
+                name: name.to_string(),
+            };
+        }
+        EngineError::NoView {
+            name: name.to_string(),
+            known: known_names("views", &self.view_names()),
         }
     }
 

@@ -19,8 +19,11 @@ mod check;
 mod compaction_thread;
 mod copy_to;
 mod database;
+#[doc(hidden)]
+pub mod ddl;
 mod import_run;
 mod info;
+mod keywords;
 mod opening;
 mod params;
 mod prepared;
@@ -35,6 +38,7 @@ mod stores;
 #[cfg(test)]
 mod tests;
 mod trees;
+mod views;
 
 pub use advise::advice::IndexAdvice;
 pub use advise::indexes::{
@@ -63,7 +67,7 @@ pub use halocline_sql::size::parse_size;
 pub use halocline_sql::sql_types::{parse_column, parse_schema};
 pub use info::{
     ColumnInfo, DamagedKind, DamagedObject, DatabaseCheckProgress, DatabaseCheckReport, DatabaseInfo,
-    IndexInfo, PoolFileInfo, TableInfo,
+    IndexInfo, PoolFileInfo, TableInfo, ViewInfo,
 };
 pub use prepared::PreparedStatement;
 pub use result::{BatchStream, QueryResult};

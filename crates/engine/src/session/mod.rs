@@ -1,4 +1,5 @@
-//! Sessions: settings, external tables, the open transaction, and statements that DataFusion runs.
+//! Sessions: settings, external tables, temporary views, the open transaction, and statements that DataFusion
+//! runs.
 
 mod disabled;
 mod planning;
@@ -13,6 +14,7 @@ mod states;
 mod string_keys;
 mod tables;
 mod times;
+mod views;
 mod widened;
 
 use std::sync::atomic::AtomicBool;
@@ -34,11 +36,13 @@ pub(crate) use rules::{COMMON_SUBEXPRESSIONS, LogicalRule, logical_rules, own_lo
 pub(crate) use shape::{PlanShape, is_simple};
 pub(crate) use states::SessionStates;
 pub(crate) use times::{CacheUse, StatementTimes};
+pub(crate) use views::reads_view;
 pub(crate) use widened::run_until_settled;
 
 use crate::copy_to::{OutputFiles, in_order, of_files_in_order};
 use crate::prepared::{PlanCache, PreparedNames};
 use crate::statement::{AFTER_LARGE, give_back};
+use crate::views::TemporaryViews;
 use halocline_catalog::Catalog;
 use halocline_catalog::context::EngineContext;
 use halocline_catalog::settings::{ByteLimit, LockWait, MediumUnit, MemorySize, SessionSettings};
@@ -72,7 +76,7 @@ const LISTED_KEYS: usize = 8192;
 /// Bytes of these keys.
 const LISTED_BYTES: usize = 1 << 20;
 
-/// Settings, external tables, plans and the open transaction. Statements of one session may run at the same
+/// Settings, external tables, temporary views, plans and the open transaction. Statements of one session may run at the same
 /// time, those of one transaction one after the other.
 pub(crate) struct DatabaseSession {
     /// Holds the settings; its own catalog is never used.
@@ -83,6 +87,7 @@ pub(crate) struct DatabaseSession {
     prepared: PreparedNames,
     files: Arc<FileTables>,
     externals: Externals,
+    temporary_views: TemporaryViews,
     /// Tables with a primary key.
     stores: Arc<OpenStores>,
     slot: Arc<TransactionSlot>,
@@ -159,6 +164,7 @@ impl DatabaseSession {
             prepared: PreparedNames::default(),
             files,
             externals: Externals::default(),
+            temporary_views: TemporaryViews::default(),
             stores: Arc::clone(&engine.stores),
             slot: Arc::default(),
         }

@@ -117,7 +117,7 @@ fn find_dropped(
             &mut dropped.external
         } else if let Some(kind) = find(false)? {
             &mut of_kinds[kind].1
-        } else if if_exists {
+        } else if if_exists && !catalog.has_view(name) {
             continue;
         } else {
             return Err(catalog.no_table(name));

@@ -235,15 +235,27 @@ pub(super) fn kind_of_key(key: &[String]) -> &'static dyn TableKind {
 /// Returns true if a table of a kind other than `own` has this name.
 ///
 /// # Errors
-/// The pool or the stores cannot be read.
+/// A view has it; the pool or the stores cannot be read.
 pub(super) fn is_taken(run: &StatementRun<'_>, name: &str, own: &dyn TableKind) -> Result<bool, EngineError> {
     let catalog = run.session.peek(run.engine)?;
+    if catalog.has_view(name) && !catalog.has_table(name) {
+        return Err(taken_by_view(name));
+    }
     for kind in KINDS {
         if kind.name() != own.name() && kind.has(&catalog, run.engine, name)? {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Returns the error for a new table, or a new name of one, that a view has.
+pub(super) fn taken_by_view(name: &str) -> EngineError {
+    EngineError::Exists {
+        kind: "view",
+        name: name.to_owned(),
+        instead: "drop it with DROP VIEW, or choose another name",
+    }
 }
 
 /// Returns the message, or the error, for a new table whose name one of another kind has, which is not

@@ -116,10 +116,7 @@ async fn no_clause_is_dropped_silently() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(query(&db, "SELECT count(*), sum(a) FROM t").await, ["100|5050"]);
-    assert_eq!(
-        query(&db, "SHOW TABLES").await.len(),
-        query(&db, "SELECT * FROM information_schema.tables").await.len()
-    );
+    assert_eq!(query(&db, "SHOW TABLES").await, ["t|table"]);
     // What is understood goes on.
     for text in [
         "SELECT b, count(*) FROM t GROUP BY ROLLUP (b)",

@@ -84,5 +84,6 @@ mod support;
 mod tpch;
 mod transactions;
 mod types_table;
+mod views;
 mod wide_decimals;
 mod window_frames;
