@@ -35,6 +35,7 @@ mod scrub_thread;
 mod session;
 mod statement;
 mod stores;
+mod temporary;
 #[cfg(test)]
 mod tests;
 mod trees;

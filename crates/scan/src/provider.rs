@@ -105,6 +105,8 @@ pub struct StatementTables {
     pub views: PlannedViews,
     /// Names of the views of the session.
     pub temporary_views: BTreeSet<String>,
+    /// Tables of the session, which hide whatever has their names.
+    pub temporary_tables: BTreeMap<String, Arc<dyn TableProvider>>,
     /// Receives the names that the statement looks up in vain.
     pub missing: MissingTables,
 }
@@ -123,6 +125,7 @@ impl PoolCatalogList {
             keyed: Arc::clone(&tables.keyed),
             views: tables.views.clone(),
             temporary_views: BTreeSet::new(),
+            temporary_tables: BTreeMap::new(),
             missing: tables.missing.clone(),
         }));
         let public = Arc::new(PoolSchema(tables));
@@ -202,6 +205,7 @@ impl SchemaProvider for PoolSchema {
         names.extend(tables.keyed.names());
         names.extend(tables.catalog.view_names());
         names.extend(tables.temporary_views.iter().cloned());
+        names.extend(tables.temporary_tables.keys().cloned());
         names.sort_unstable();
         // A name stands for what hides the others.
         names.dedup();
@@ -210,6 +214,9 @@ impl SchemaProvider for PoolSchema {
 
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let tables = &self.0;
+        if let Some(table) = tables.temporary_tables.get(name) {
+            return Ok(Some(Arc::clone(table)));
+        }
         if tables.temporary_views.contains(name) {
             return tables.views.table(name, true);
         }
@@ -249,7 +256,11 @@ impl SchemaProvider for PoolSchema {
         table: Arc<dyn TableProvider>,
     ) -> Result<Option<Arc<dyn TableProvider>>> {
         let tables = &self.0;
-        if tables.catalog.has_table(&name) || tables.keyed.has(&name) || self.has_view(&name) {
+        let is_taken = tables.catalog.has_table(&name)
+            || tables.keyed.has(&name)
+            || tables.temporary_tables.contains_key(&name)
+            || self.has_view(&name);
+        if is_taken {
             let instead = "drop it first, or choose another name for the external table";
             let error = EngineError::Exists {
                 kind: if self.has_view(&name) { "view" } else { "table" },
@@ -268,6 +279,9 @@ impl SchemaProvider for PoolSchema {
     /// Opens nothing, so that a damaged table does not keep others from being listed.
     async fn table_type(&self, name: &str) -> Result<Option<TableType>> {
         let tables = &self.0;
+        if tables.temporary_tables.contains_key(name) {
+            return Ok(Some(TableType::Temporary));
+        }
         if tables.temporary_views.contains(name) {
             return Ok(Some(TableType::View));
         }
@@ -280,7 +294,8 @@ impl SchemaProvider for PoolSchema {
 
     fn table_exist(&self, name: &str) -> bool {
         let tables = &self.0;
-        tables.catalog.has_table(name)
+        tables.temporary_tables.contains_key(name)
+            || tables.catalog.has_table(name)
             || tables.externals.get(name).is_some()
             || tables.keyed.has(name)
             || self.has_view(name)

@@ -76,14 +76,17 @@ impl DatabaseSession {
             keyed: Arc::new(reads),
             views: names.views.clone(),
             temporary_views: names.temporary.keys().cloned().collect(),
+            temporary_tables: names.providers(),
             missing: names.missing.clone(),
         })
     }
 
     /// Returns the names that a statement sees beside those of the pool, before its views are planned.
     fn statement_names(&self) -> StatementNames {
+        let now = self.temporaries.now();
         StatementNames {
-            temporary: self.temporary_views.now(),
+            temporary: now.views,
+            tables: now.tables,
             ..StatementNames::default()
         }
     }

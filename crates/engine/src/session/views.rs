@@ -3,6 +3,7 @@
 //! The query of a stored view is planned over what is stored in the pool alone, that of a temporary view over
 //! what the session sees. A view that cannot be planned fails the statement only if the statement reads it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
@@ -21,9 +22,7 @@ use halocline_sql::syntax::RelationNames;
 use halocline_sql::{EngineError, POOL_SCHEMA};
 
 use super::{DatabaseSession, StatementPlanner};
-use crate::views::{
-    MAX_VIEW_DEPTH, NamedView, TemporaryViews, ViewDefinition, ViewMap, ViewOrder, ViewScope, too_deep,
-};
+use crate::views::{MAX_VIEW_DEPTH, NamedView, ViewDefinition, ViewMap, ViewOrder, ViewScope, too_deep};
 
 /// The schema of the tables that list tables, columns and views.
 const INFORMATION_SCHEMA: &str = "information_schema";
@@ -35,8 +34,19 @@ pub(super) struct StatementNames {
     pub(super) views: PlannedViews,
     /// The views of the session.
     pub(super) temporary: Arc<ViewMap>,
+    /// The tables of the session.
+    pub(super) tables: Arc<TableMap>,
     /// The names of what is not there.
     pub(super) missing: MissingTables,
+}
+
+impl StatementNames {
+    /// Returns the tables of the session for the planner.
+    pub(super) fn providers(&self) -> BTreeMap<String, Arc<dyn TableProvider>> {
+        let tables = self.tables.iter();
+        let providers = tables.filter_map(|(name, table)| Some((name.clone(), table.provider().ok()?)));
+        providers.collect()
+    }
 }
 
 impl StatementPlanner {
@@ -204,24 +214,9 @@ fn reason_of(error: EngineError) -> String {
 }
 
 impl DatabaseSession {
-    /// Returns the views of the session.
-    pub(crate) fn temporary_views(&self) -> &TemporaryViews {
-        &self.temporary_views
-    }
-
-    /// Adds a view to the session, or removes one if there is no definition. Plans that the session keeps are
-    /// forgotten: names may stand for other things now.
-    pub(crate) fn set_temporary_view(&self, name: &str, definition: Option<ViewDefinition>) {
-        match definition {
-            Some(definition) => self.temporary_views.insert(name, definition),
-            None => self.temporary_views.remove(name),
-        }
-        self.renew_states();
-    }
-
     /// Returns the size of the stack that a statement of this text needs, with the views that it may name.
     pub(crate) fn stack_for_text(&self, engine: &EngineContext, text: &str) -> StackSize {
-        let temporary = self.temporary_views.now();
+        let temporary = self.temporaries.now().views;
         let views = self.peek(engine).map_or(0, |catalog| {
             if temporary.is_empty() && !catalog.has_views() {
                 return 0;
@@ -240,7 +235,7 @@ impl DatabaseSession {
 
     /// Returns the size of the stack that the views need which a statement names.
     pub(crate) fn stack_for_views(&self, engine: &EngineContext, statement: &Parsed) -> StackSize {
-        let temporary = self.temporary_views.now();
+        let temporary = self.temporaries.now().views;
         let views = self.peek(engine).map_or(0, |catalog| {
             if temporary.is_empty() && !catalog.has_views() {
                 return 0;

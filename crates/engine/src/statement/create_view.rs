@@ -83,10 +83,10 @@ impl CreateViewStatement {
 
     /// Adds the view to the session.
     async fn create_temporary(self, run: &StatementRun<'_>) -> Result<String, EngineError> {
-        if run.session.externals().has(&self.name) {
+        if run.session.externals().has(&self.name) || run.session.temporaries().table(&self.name).is_some() {
             return Err(self.is_table());
         }
-        let exists = run.session.temporary_views().now().contains_key(&self.name);
+        let exists = run.session.temporaries().now().views.contains_key(&self.name);
         if !self.is_needed(exists)? {
             return Ok(self.is_there());
         }

@@ -81,7 +81,7 @@ fn parse(statement: &ast::Statement) -> ParsedStatement {
 /// One does not exist, unless the statement says `IF EXISTS`; one is a table.
 fn find(run: &StatementRun<'_>, names: &DroppedObjects) -> Result<DroppedViews, EngineError> {
     let catalog = run.session.peek(run.engine)?;
-    let temporary = run.session.temporary_views().now();
+    let temporary = run.session.temporaries().now().views;
     let mut dropped = DroppedViews::default();
     for name in &names.names {
         if dropped.all.contains(name) {
@@ -92,7 +92,8 @@ fn find(run: &StatementRun<'_>, names: &DroppedObjects) -> Result<DroppedViews, 
         } else if catalog.has_view(name) {
             dropped.stored.push(name.clone());
         } else {
-            let mut is_table = run.session.externals().has(name);
+            let mut is_table =
+                run.session.externals().has(name) || run.session.temporaries().table(name).is_some();
             for kind in KINDS {
                 is_table |= kind.has(&catalog, run.engine, name)?;
             }

@@ -9,6 +9,7 @@ use super::create_external_table::CREATE_EXTERNAL_TABLE;
 use super::create_index::CREATE_INDEX;
 use super::create_table::CREATE_TABLE;
 use super::create_table_as::CREATE_TABLE_AS;
+use super::create_temporary_table::CREATE_TEMP_TABLE;
 use super::create_view::CREATE_VIEW;
 use super::delete::DELETE;
 use super::drop_index::DROP_INDEX;
@@ -37,6 +38,7 @@ pub(crate) const STATEMENT_KINDS: &[StatementKind] = &[
     SHOW_INDEXES,
     CREATE_TABLE,
     CREATE_TABLE_AS,
+    CREATE_TEMP_TABLE,
     ALTER_TABLE,
     DROP_TABLE,
     CREATE_EXTERNAL_TABLE,

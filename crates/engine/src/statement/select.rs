@@ -118,7 +118,7 @@ fn is_show(tree: &Parsed) -> bool {
 }
 
 /// The tables and views of the schema by name, each with its kind.
-const TABLES: &str = "SELECT table_name AS name, CASE table_type WHEN 'VIEW' THEN 'view' ELSE 'table' END AS kind \
+const TABLES: &str = "SELECT table_name AS name, CASE table_type WHEN 'VIEW' THEN 'view' WHEN 'LOCAL TEMPORARY' THEN 'temporary table' ELSE 'table' END AS kind \
                       FROM information_schema.tables WHERE table_schema = 'public' ORDER BY name";
 
 fn is_show_tables(tree: &Parsed) -> bool {

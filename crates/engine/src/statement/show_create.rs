@@ -8,7 +8,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::sqlparser::ast::{self, ShowCreateObject};
 use halocline_scan::keyed::keyed_infos;
 use halocline_sql::EngineError;
-use halocline_sql::parse::object_name;
+use halocline_sql::parse::{object_name, refuse};
 
 use super::run::StatementRun;
 use super::statement_kind::{
@@ -74,7 +74,7 @@ fn parse(statement: &ast::Statement) -> ParsedStatement {
 /// # Errors
 /// There is none of this name, or its definition cannot be read.
 fn view(run: &StatementRun<'_>, name: &str) -> Result<String, EngineError> {
-    if let Some(view) = run.session.temporary_views().now().get(name) {
+    if let Some(view) = run.session.temporaries().now().views.get(name) {
         return Ok(view.statement(name, true));
     }
     let catalog = run.session.catalog(run.engine)?;
@@ -94,6 +94,12 @@ fn view(run: &StatementRun<'_>, name: &str) -> Result<String, EngineError> {
 /// # Errors
 /// There is none of this name; it cannot be read.
 fn table(run: &StatementRun<'_>, name: &str) -> Result<Vec<String>, EngineError> {
+    if run.session.temporaries().table(name).is_some() {
+        return refuse(
+            format!("SHOW CREATE TABLE of the temporary table {name}"),
+            "DESCRIBE lists its columns",
+        );
+    }
     let catalog = run.session.catalog(run.engine)?;
     let mut statements = Vec::new();
     if !catalog.has_table(name) {

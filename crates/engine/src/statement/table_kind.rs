@@ -21,12 +21,13 @@ use super::keyed_table::KeyedTableKind;
 use super::plain_table::PlainTableKind;
 use super::run::StatementRun;
 use super::table_changes::{Alter, CopyFrom, Delete, Insert, NewTable, NewTableAs, Update};
+use super::temporary_table::TemporaryTableKind;
 use super::truncate_plan::TruncatePlan;
 use crate::session::DatabaseSession;
 
 /// All kinds of tables, in the order in which names are looked up and a statement over tables of several
 /// kinds changes them. The last one also takes names of no table: its statements report that there is none.
-pub(super) const KINDS: [&dyn TableKind; 2] = [&KeyedTableKind, &PlainTableKind];
+pub(super) const KINDS: [&dyn TableKind; 3] = [&TemporaryTableKind, &KeyedTableKind, &PlainTableKind];
 
 /// A callback that decides whether a statement goes on after an error with the table of this name.
 pub(super) type OnTableError<'a> = dyn FnMut(&str, EngineError) -> Result<(), EngineError> + 'a;

@@ -98,7 +98,6 @@ async fn no_clause_is_dropped_silently() {
         ("CREATE TABLE u (a INT, UNIQUE (a))", "constraint"),
         ("CREATE TABLE u (a VARCHAR COLLATE \"C\")", "COLLATE"),
         ("CREATE TRANSIENT TABLE u (a INT)", "TRANSIENT"),
-        ("CREATE TEMPORARY TABLE u (a INT)", "temporary"),
         ("CREATE INDEX CONCURRENTLY i ON t (a)", "CONCURRENTLY"),
         ("CREATE INDEX i ON t (a) NULLS NOT DISTINCT", "NULLS"),
         ("CREATE INDEX i ON t (a text_ops)", "operator class"),

@@ -81,6 +81,7 @@ mod statistics;
 mod string_conditions;
 mod subqueries;
 mod support;
+mod temporary_tables;
 mod tpch;
 mod transactions;
 mod types_table;
