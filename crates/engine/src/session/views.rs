@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
+use datafusion::common::TableReference;
 use datafusion::datasource::ViewTable;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::sql::TableReference;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::resolve::resolve_table_references;

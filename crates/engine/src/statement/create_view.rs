@@ -179,10 +179,10 @@ fn parse(text: &str) -> ParsedStatement {
     let Some((header, at)) = header(tokens.clone()) else {
         return Ok(None);
     };
-    let body = tokens.iter().filter(|token| token.span.start >= at);
+    let mut body = tokens.iter().filter(|token| token.span.start >= at);
     let is_part =
         |token: &&TokenWithSpan| !matches!(token.token, Token::Whitespace(_) | Token::SemiColon | Token::EOF);
-    let Some(last) = body.filter(is_part).last() else {
+    let Some(last) = body.rfind(is_part) else {
         return Ok(None);
     };
     let definition = ViewDefinition {

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use datafusion::common::TableReference;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, col};
-use datafusion::sql::TableReference;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::resolve::resolve_table_references;
 use halocline_sql::EngineError;

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use datafusion::sql::TableReference;
+use datafusion::common::TableReference;
 use datafusion::sql::parser::Statement as Parsed;
 use halocline_catalog::Catalog;
 use halocline_scan::views::ViewKey;
