@@ -51,6 +51,7 @@ use halocline_sql::EngineError;
 const TABLE_PREFIX: &str = "table/";
 const INDEX_PREFIX: &str = "index/";
 const VIEW_PREFIX: &str = "view/";
+const MACRO_PREFIX: &str = "macro/";
 /// Name of the pool's log of small changes.
 pub const LOG_OBJECT: &str = "log";
 
@@ -67,6 +68,11 @@ pub fn index_object(name: &str) -> String {
 /// Returns the name of the pool's object for a view.
 pub fn view_object(name: &str) -> String {
     format!("{VIEW_PREFIX}{name}")
+}
+
+/// Returns the name of the pool's object for a macro.
+pub fn macro_object(name: &str) -> String {
+    format!("{MACRO_PREFIX}{name}")
 }
 
 /// One version of the database. A statement keeps it, and with it the snapshot, until it ends.

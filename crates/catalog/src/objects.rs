@@ -13,7 +13,9 @@ use halocline_pool::{Object, ObjectKind, Snapshot, Txn};
 use halocline_sql::EngineError;
 use halocline_sql::error::known_names;
 
-use super::{INDEX_PREFIX, OpenIndex, OpenTable, TABLE_PREFIX, VIEW_PREFIX, index_object, table_object};
+use super::{
+    INDEX_PREFIX, MACRO_PREFIX, OpenIndex, OpenTable, TABLE_PREFIX, VIEW_PREFIX, index_object, table_object,
+};
 use crate::placements::{IndexPlacement, Placements};
 
 /// Where the objects are read.
@@ -30,6 +32,8 @@ pub struct CatalogObjects {
     index_names: Vec<String>,
     /// The stored definitions of the views, by name.
     views: BTreeMap<String, Box<[u8]>>,
+    /// The stored definitions of the macros, by name.
+    macros: BTreeMap<String, Box<[u8]>>,
     indexes: OnceLock<Vec<OpenIndex>>,
     /// Names and columns of the tables by uid, those of damaged ones among them.
     heads: OnceLock<BTreeMap<u64, (String, SchemaRef)>>,
@@ -52,7 +56,8 @@ impl CatalogObjects {
     }
 
     fn new(source: ObjectSource, generation: u64, objects: &[Object], placements: &Arc<Placements>) -> Self {
-        let (mut tables, mut index_names, mut views) = (BTreeMap::new(), Vec::new(), BTreeMap::new());
+        let (mut tables, mut index_names) = (BTreeMap::new(), Vec::new());
+        let (mut views, mut macros) = (BTreeMap::new(), BTreeMap::new());
         for object in objects {
             match object.kind() {
                 ObjectKind::TABLE => {
@@ -66,6 +71,8 @@ impl CatalogObjects {
                 ObjectKind::DEFINITION => {
                     if let Some(name) = object.name().strip_prefix(VIEW_PREFIX) {
                         views.insert(name.to_string(), object.meta().into());
+                    } else if let Some(name) = object.name().strip_prefix(MACRO_PREFIX) {
+                        macros.insert(name.to_string(), object.meta().into());
                     }
                 }
                 _ => {}
@@ -78,6 +85,7 @@ impl CatalogObjects {
             tables,
             index_names,
             views,
+            macros,
             indexes: OnceLock::new(),
             heads: OnceLock::new(),
             opening: Mutex::new(()),
@@ -144,6 +152,26 @@ impl CatalogObjects {
     /// Returns the stored definition of a view; `None` if there is none of this name.
     pub fn view(&self, name: &str) -> Option<&[u8]> {
         self.views.get(name).map(|definition| &**definition)
+    }
+
+    /// Returns the sorted names of the macros.
+    pub fn macro_names(&self) -> Vec<String> {
+        self.macros.keys().cloned().collect()
+    }
+
+    /// Returns true if there are macros.
+    pub fn has_macros(&self) -> bool {
+        !self.macros.is_empty()
+    }
+
+    /// Returns true if there is a macro of this name.
+    pub fn has_macro(&self, name: &str) -> bool {
+        self.macros.contains_key(name)
+    }
+
+    /// Returns the stored definition of a macro; `None` if there is none of this name.
+    pub fn macro_record(&self, name: &str) -> Option<&[u8]> {
+        self.macros.get(name).map(|definition| &**definition)
     }
 
     /// Opens all indexes and returns them.
@@ -282,6 +310,14 @@ impl CatalogObjects {
         EngineError::NoView {
             name: name.to_string(),
             known: known_names("views", &self.view_names()),
+        }
+    }
+
+    /// Returns the error for a macro that does not exist.
+    pub fn no_macro(&self, name: &str) -> EngineError {
+        EngineError::NoMacro {
+            name: name.to_string(),
+            known: known_names("macros", &self.macro_names()),
         }
     }
 

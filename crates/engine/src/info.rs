@@ -16,6 +16,7 @@ use halocline_sql::size;
 use halocline_values::sql_name;
 use serde::Serialize;
 
+use crate::macros::MacroDefinition;
 use crate::views::{ViewOrder, ViewScope};
 
 /// The contents of a database.
@@ -27,6 +28,8 @@ pub struct DatabaseInfo {
     pub tables: Vec<TableInfo>,
     /// Tables with a primary key, by name.
     pub keyed_tables: Vec<KeyedTableInfo>,
+    /// Macros by name.
+    pub macros: Vec<MacroInfo>,
     /// Views, those that others read first.
     pub views: Vec<ViewInfo>,
     /// Indexes by name.
@@ -44,6 +47,15 @@ pub struct DatabaseInfo {
     /// Damage that this process has found in the background, by merges or a scrub (`SET halocline.scrub`),
     /// and why tables with a primary key cannot be read, as sentences.
     pub damage: Vec<String>,
+}
+
+/// A macro.
+#[derive(Debug, Clone, Serialize)]
+pub struct MacroInfo {
+    /// Its name.
+    pub name: String,
+    /// The statement that creates it, without a semicolon.
+    pub statement: String,
 }
 
 /// A view.
@@ -263,6 +275,13 @@ pub(crate) fn info(engine: &EngineContext) -> Result<DatabaseInfo, EngineError> 
         damage.push(format!("tables with a primary key: {error}"));
         Vec::new()
     });
+    let mut macros = Vec::new();
+    for (name, definition) in macro_infos(&catalog) {
+        match definition {
+            Ok(definition) => macros.push(definition),
+            Err(reason) => damage.push(format!("macro {name}: {reason}")),
+        }
+    }
     let mut views = Vec::new();
     for (name, view) in view_infos(&catalog) {
         match view {
@@ -296,6 +315,7 @@ pub(crate) fn info(engine: &EngineContext) -> Result<DatabaseInfo, EngineError> 
         },
         tables,
         keyed_tables,
+        macros,
         views,
         indexes,
         damaged,
@@ -304,6 +324,20 @@ pub(crate) fn info(engine: &EngineContext) -> Result<DatabaseInfo, EngineError> 
         dram_budget: engine.dram_budget(),
         damage,
     })
+}
+
+/// Describes the macros, by name; of one that cannot be read, there is the reason.
+pub(crate) fn macro_infos(catalog: &Catalog) -> Vec<(String, Result<MacroInfo, String>)> {
+    let names = catalog.objects().macro_names().into_iter();
+    let macros = names.map(|name| {
+        let record = catalog.objects().macro_record(&name).unwrap_or_default();
+        let info = MacroDefinition::decode(record).map(|definition| MacroInfo {
+            statement: definition.statement(&name),
+            name: name.clone(),
+        });
+        (name, info)
+    });
+    macros.collect()
 }
 
 /// Describes the views, those that others read first; of one without a query, there is the reason.

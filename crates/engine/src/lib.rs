@@ -24,6 +24,7 @@ pub mod ddl;
 mod import_run;
 mod info;
 mod keywords;
+mod macros;
 mod opening;
 mod params;
 mod prepared;
@@ -68,7 +69,7 @@ pub use halocline_sql::size::parse_size;
 pub use halocline_sql::sql_types::{parse_column, parse_schema};
 pub use info::{
     ColumnInfo, DamagedKind, DamagedObject, DatabaseCheckProgress, DatabaseCheckReport, DatabaseInfo,
-    IndexInfo, PoolFileInfo, TableInfo, ViewInfo,
+    IndexInfo, MacroInfo, PoolFileInfo, TableInfo, ViewInfo,
 };
 pub use prepared::PreparedStatement;
 pub use result::{BatchStream, QueryResult};

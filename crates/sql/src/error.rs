@@ -107,6 +107,14 @@ pub enum EngineError {
         /// A phrase that lists the existing views.
         known: String,
     },
+    /// No such macro.
+    #[error("there is no macro '{name}' in the pool; {known}")]
+    NoMacro {
+        /// The requested name.
+        name: String,
+        /// A phrase that lists the existing macros.
+        known: String,
+    },
     /// A statement that needs a table names a view.
     #[error(
         "'{name}' is a view, which has no rows of its own; change the tables that it reads, or drop it with DROP VIEW"
@@ -150,7 +158,7 @@ pub enum EngineError {
     /// The name is taken.
     #[error("{kind} '{name}' exists already; {instead}")]
     Exists {
-        /// `table`, `view` or `index`.
+        /// `table`, `view`, `macro`, `function` or `index`.
         kind: &'static str,
         /// The name.
         name: String,

@@ -49,6 +49,10 @@ pub(super) fn schema(session: &Session, argument: &str) -> Result<Flow, CliError
     let keyed = info.keyed_tables.iter().filter(|table| is_wanted(&table.name));
     let mut statements: Vec<String> = tables.map(ddl::create_table).collect();
     statements.extend(keyed.map(ddl::create_keyed_table));
+    // Views may call macros.
+    if name.is_none() {
+        statements.extend(info.macros.iter().map(|found| format!("{};", found.statement)));
+    }
     let views = info.views.iter().filter(|view| is_wanted(&view.name));
     let views: Vec<String> = views.map(statement_of_view).collect();
     if let (Some(name), true) = (&name, statements.is_empty() && views.is_empty()) {

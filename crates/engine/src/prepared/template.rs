@@ -50,8 +50,8 @@ impl QueryTemplate {
         values: &[ScalarValue],
     ) -> std::result::Result<Option<Self>, EngineError> {
         let plan = planner.plan(statement).await?;
-        // A view may get another text, which its tables do not show.
-        if PlanShape::from_plan(&plan) == PlanShape::General || planner.names_views() {
+        // A view or macro may get another text, which the table does not show.
+        if PlanShape::from_plan(&plan) == PlanShape::General || planner.depends_on_texts() {
             return Ok(None);
         }
         Ok(Self::optimised(planner, plan, values)?)

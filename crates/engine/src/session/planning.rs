@@ -103,12 +103,13 @@ impl StatementPlanner {
     ///
     /// # Errors
     /// It cannot be planned.
-    pub(crate) async fn plan(&self, statement: Parsed) -> Result<LogicalPlan, EngineError> {
+    pub(crate) async fn plan(&self, mut statement: Parsed) -> Result<LogicalPlan, EngineError> {
+        self.expand_macros(|expander| syntax::visit_mut(&mut statement, expander))?;
         self.plan_views_of(&statement).await?;
         self.plan_over_views(statement).await
     }
 
-    /// Does the same as [`plan`](Self::plan) for a statement whose views are planned.
+    /// Does the same as [`plan`](Self::plan) for a statement without macros whose views are planned.
     ///
     /// # Errors
     /// It cannot be planned.
@@ -207,6 +208,8 @@ impl StatementPlanner {
         expressions: Vec<ast::Expr>,
         schema: &DFSchema,
     ) -> Result<Vec<Expr>, EngineError> {
+        let mut expressions = expressions;
+        self.expand_macros(|expander| syntax::walk_mut(&mut expressions, expander))?;
         let mut names = RelationNames::default();
         let _ = syntax::walk(&expressions, &mut names);
         self.plan_views_named(&names).await?;

@@ -4,7 +4,9 @@
 //! what the session sees. A view that cannot be planned fails the statement only if the statement reads it.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
@@ -18,10 +20,12 @@ use halocline_catalog::context::EngineContext;
 use halocline_scan::provider::MissingTables;
 use halocline_scan::views::{BrokenView, PlannedViews, ViewKey};
 use halocline_sql::stack::StackSize;
-use halocline_sql::syntax::RelationNames;
+use halocline_sql::syntax::{RelationNames, visit_mut};
 use halocline_sql::{EngineError, POOL_SCHEMA};
 
 use super::{DatabaseSession, StatementPlanner};
+use crate::macros::{MacroExpander, expanded};
+use crate::temporary::TableMap;
 use crate::views::{MAX_VIEW_DEPTH, NamedView, ViewDefinition, ViewMap, ViewOrder, ViewScope, too_deep};
 
 /// The schema of the tables that list tables, columns and views.
@@ -36,6 +40,8 @@ pub(super) struct StatementNames {
     pub(super) temporary: Arc<ViewMap>,
     /// The tables of the session.
     pub(super) tables: Arc<TableMap>,
+    /// True if the statement calls macros.
+    pub(super) calls_macros: Arc<AtomicBool>,
     /// The names of what is not there.
     pub(super) missing: MissingTables,
 }
@@ -77,9 +83,23 @@ impl StatementPlanner {
         Ok(())
     }
 
-    /// Returns true if the statement names views: its plan depends on their texts.
-    pub(crate) fn names_views(&self) -> bool {
-        !self.names.views.is_empty()
+    /// Replaces the calls of macros in a syntax tree, which `walk` visits.
+    ///
+    /// # Errors
+    /// A call cannot be expanded.
+    pub(super) fn expand_macros(
+        &self,
+        walk: impl FnOnce(&mut MacroExpander<'_>) -> ControlFlow<EngineError>,
+    ) -> Result<(), EngineError> {
+        if expanded(&self.catalog, walk)? {
+            self.names.calls_macros.store(true, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Returns true if the statement names views or calls macros: its plan depends on their texts.
+    pub(crate) fn depends_on_texts(&self) -> bool {
+        !self.names.views.is_empty() || self.names.calls_macros.load(Ordering::Relaxed)
     }
 
     /// Plans the query of a view that is to be created.
@@ -97,7 +117,8 @@ impl StatementPlanner {
             Some(self.for_stored_views())
         };
         let planner = planner.as_ref().unwrap_or(self);
-        let query = definition.parse()?;
+        let mut query = definition.parse()?;
+        self.expand_macros(|expander| visit_mut(&mut query, expander))?;
         let (names, _) = resolve_table_references(&query, true)?;
         let mut order = ViewOrder::new(ViewScope {
             temporary: temporary.then_some(&*self.names.temporary),

@@ -259,7 +259,7 @@ fn header(tokens: Vec<TokenWithSpan>) -> Option<(ViewHeader, Location)> {
 }
 
 /// Returns the byte of a text at a line and a column.
-fn offset(text: &str, at: Location) -> usize {
+pub(super) fn offset(text: &str, at: Location) -> usize {
     let mut before = text.split_inclusive('\n');
     let lines = before.by_ref().take(at.line.saturating_sub(1) as usize);
     let start: usize = lines.map(str::len).sum();
@@ -269,8 +269,8 @@ fn offset(text: &str, at: Location) -> usize {
     start + characters.map_or(line.len(), |(at, _)| at)
 }
 
-/// Stops at the first parameter of a query.
-struct FirstParameter;
+/// Stops at the first parameter of a statement.
+pub(super) struct FirstParameter;
 
 impl Visitor for FirstParameter {
     type Break = String;

@@ -7,12 +7,14 @@ use super::copy_from::COPY_FROM;
 use super::copy_to::COPY_TO;
 use super::create_external_table::CREATE_EXTERNAL_TABLE;
 use super::create_index::CREATE_INDEX;
+use super::create_macro::CREATE_MACRO;
 use super::create_table::CREATE_TABLE;
 use super::create_table_as::CREATE_TABLE_AS;
 use super::create_temporary_table::CREATE_TEMP_TABLE;
 use super::create_view::CREATE_VIEW;
 use super::delete::DELETE;
 use super::drop_index::DROP_INDEX;
+use super::drop_macro::DROP_MACRO;
 use super::drop_table::DROP_TABLE;
 use super::drop_view::DROP_VIEW;
 use super::insert::INSERT;
@@ -44,6 +46,8 @@ pub(crate) const STATEMENT_KINDS: &[StatementKind] = &[
     CREATE_EXTERNAL_TABLE,
     CREATE_VIEW,
     DROP_VIEW,
+    CREATE_MACRO,
+    DROP_MACRO,
     INSERT,
     UPDATE,
     DELETE,

@@ -11,10 +11,12 @@ use datafusion::sql::parser::Statement as Parsed;
 use halocline_catalog::Catalog;
 use halocline_scan::views::ViewKey;
 use halocline_sql::stack::StackSize;
+use halocline_sql::syntax::visit_mut;
 use halocline_sql::{CATALOG, POOL_SCHEMA, SCHEMA};
 
 use super::definition::references;
 use super::{ViewDefinition, ViewMap};
+use crate::macros::expanded;
 
 /// Views that may read each other in a chain.
 pub(crate) const MAX_VIEW_DEPTH: usize = 32;
@@ -174,7 +176,9 @@ impl<'a> ViewOrder<'a> {
     /// the longest chain from it.
     fn query(&mut self, key: &ViewKey, chain: &mut usize) -> Result<(ViewDefinition, Parsed), String> {
         let definition = self.scope.definition(key)?;
-        let query = definition.parse().map_err(|error| error.to_string())?;
+        let mut query = definition.parse().map_err(|error| error.to_string())?;
+        expanded(self.scope.catalog, |expander| visit_mut(&mut query, expander))
+            .map_err(|error| error.to_string())?;
         let names = references(&query).map_err(|error| error.to_string())?;
         let scope = ViewScope {
             temporary: self.scope.temporary.filter(|_| key.temporary),

@@ -49,6 +49,7 @@ mod late;
 mod lists;
 mod little_memory;
 mod long_texts;
+mod macros;
 mod meeting_conditions;
 mod merged_columns;
 mod named_windows;
