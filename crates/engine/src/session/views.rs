@@ -117,8 +117,7 @@ impl StatementPlanner {
             Some(self.for_stored_views())
         };
         let planner = planner.as_ref().unwrap_or(self);
-        let mut query = definition.parse()?;
-        self.expand_macros(|expander| visit_mut(&mut query, expander))?;
+        let query = self.query_of(definition)?;
         let (names, _) = resolve_table_references(&query, true)?;
         let mut order = ViewOrder::new(ViewScope {
             temporary: temporary.then_some(&*self.names.temporary),
@@ -131,13 +130,27 @@ impl StatementPlanner {
         planner.plan_view(definition, query).await.map(drop)
     }
 
-    /// Returns true if a query names a view of the session, which is created in place of another one with
-    /// this name, directly or through others.
+    /// Returns the syntax tree of the query of a view, without macros.
     ///
     /// # Errors
-    /// A name has too many parts.
-    pub(crate) fn reads_temporary(&self, query: &Parsed, name: &str) -> Result<bool, EngineError> {
-        let (names, _) = resolve_table_references(query, true)?;
+    /// The text is no query; a call of a macro cannot be expanded.
+    fn query_of(&self, definition: &ViewDefinition) -> Result<Parsed, EngineError> {
+        let mut query = definition.parse()?;
+        self.expand_macros(|expander| visit_mut(&mut query, expander))?;
+        Ok(query)
+    }
+
+    /// Returns true if a view of the session that is to get this name reads itself, directly or through
+    /// others.
+    ///
+    /// # Errors
+    /// The definition has no query.
+    pub(crate) fn reads_temporary(
+        &self,
+        definition: &ViewDefinition,
+        name: &str,
+    ) -> Result<bool, EngineError> {
+        let (names, _) = resolve_table_references(&self.query_of(definition)?, true)?;
         let mut views = ViewMap::clone(&self.names.temporary);
         // The view may not be there yet. Its text does not matter for the views that read it.
         let definition = ViewDefinition {
@@ -242,7 +255,12 @@ impl DatabaseSession {
             if temporary.is_empty() && !catalog.has_views() {
                 return 0;
             }
-            let text = text.to_lowercase();
+            let mut text = text.to_lowercase();
+            for name in catalog.objects().macro_names() {
+                // Its expression may name views, too.
+                let record = catalog.objects().macro_record(&name).unwrap_or_default();
+                text += &String::from_utf8_lossy(record).to_lowercase();
+            }
             // A quote within a name is doubled in the text.
             let may_name = |name: &str| name.contains('"') || text.contains(&name.to_lowercase());
             let stored = catalog.view_names().into_iter();
@@ -296,7 +314,9 @@ pub(crate) fn reads_view(
     definition: &ViewDefinition,
     name: &str,
 ) -> Result<bool, EngineError> {
-    let (names, _) = resolve_table_references(&definition.parse()?, true)?;
+    let mut query = definition.parse()?;
+    expanded(catalog, |expander| visit_mut(&mut query, expander))?;
+    let (names, _) = resolve_table_references(&query, true)?;
     let mut order = ViewOrder::new(ViewScope {
         catalog,
         temporary: None,

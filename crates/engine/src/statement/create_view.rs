@@ -101,7 +101,7 @@ impl CreateViewStatement {
         let query = self.definition.parse()?;
         let (catalog, view) = run.session.versions(run.engine, Some(&query))?;
         let planner = run.session.planner_with(&catalog, view);
-        let reads_itself = self.temporary && planner.reads_temporary(&query, &self.name)?;
+        let reads_itself = self.temporary && planner.reads_temporary(&self.definition, &self.name)?;
         if reads_itself {
             return Err(self.reads_itself());
         }
