@@ -18,6 +18,7 @@ use super::drop_macro::DROP_MACRO;
 use super::drop_table::DROP_TABLE;
 use super::drop_view::DROP_VIEW;
 use super::insert::INSERT;
+use super::pragma::PRAGMA;
 use super::prepared::{DEALLOCATE, EXECUTE, PREPARE};
 use super::select::{DESCRIBE, EXPLAIN, SELECT, SHOW, SHOW_FUNCTIONS};
 use super::set::{RESET, SET};
@@ -38,6 +39,7 @@ pub(crate) const STATEMENT_KINDS: &[StatementKind] = &[
     SHOW_CREATE,
     SHOW_FUNCTIONS,
     SHOW_INDEXES,
+    PRAGMA,
     CREATE_TABLE,
     CREATE_TABLE_AS,
     CREATE_TEMP_TABLE,

@@ -48,6 +48,7 @@ mod plain_create;
 mod plain_drop;
 mod plain_table;
 mod pool_targets;
+mod pragma;
 mod prepared;
 mod row_errors;
 mod run;

@@ -125,6 +125,14 @@ fn is_show_tables(tree: &Parsed) -> bool {
     matches!(sql_statement(tree), Some(ast::Statement::ShowTables { .. }))
 }
 
+/// Returns the query for the tables and views.
+///
+/// # Errors
+/// It cannot be parsed, which does not happen.
+pub(super) fn show_tables_query() -> Result<BoxedStatement, EngineError> {
+    planned(parse_tree(TABLES)?)
+}
+
 /// Parses `SHOW TABLES`.
 ///
 /// # Errors
@@ -145,7 +153,7 @@ fn show_tables(tree: Parsed) -> Result<BoxedStatement, EngineError> {
                     limit_from: None,
                     filter_position: None,
                 },
-        }) => planned(parse_tree(TABLES)?),
+        }) => show_tables_query(),
         _ => refuse(
             "an option of SHOW TABLES",
             "SELECT from information_schema.tables with a condition",

@@ -660,3 +660,45 @@ async fn short_statements_read_deep_views() {
     }
     assert_eq!(db.info().unwrap().views.len(), 3);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn columns_are_listed_by_pragma() {
+    let (_dir, db) = new_pool();
+    run(&db, "CREATE TABLE t (a int NOT NULL, \"B\" text DEFAULT 'x')").await;
+    run(
+        &db,
+        "CREATE TABLE k (v decimal(10, 2), id bigint, PRIMARY KEY (id))",
+    )
+    .await;
+    run(&db, "CREATE VIEW v AS SELECT a, a + 1 AS next FROM t").await;
+    run(&db, "CREATE TEMP TABLE s (a date DEFAULT DATE '2026-01-02')").await;
+    assert_eq!(
+        query(&db, "PRAGMA table_info('t')").await,
+        ["0|a|int|true|NULL|false", "1|B|varchar|false|x|false"]
+    );
+    assert_eq!(
+        query(&db, "PRAGMA table_info('k')").await,
+        ["0|v|decimal(10,2)|false|NULL|false", "1|id|bigint|true|NULL|true"]
+    );
+    let of_view = query(&db, "PRAGMA table_info('v')").await;
+    assert_eq!(of_view.len(), 2);
+    assert!(of_view[1].starts_with("1|next|bigint|"), "{of_view:?}");
+    assert_eq!(
+        query(&db, "PRAGMA table_info('s')").await,
+        ["0|a|date|false|2026-01-02|false"]
+    );
+    assert_eq!(
+        query(&db, "PRAGMA show_tables").await,
+        query(&db, "SHOW TABLES").await
+    );
+    assert!(
+        error(&db, "PRAGMA table_info('nothing')")
+            .await
+            .contains("no table 'nothing'")
+    );
+    assert!(
+        error(&db, "PRAGMA threads = 4")
+            .await
+            .contains("PRAGMA threads is not supported")
+    );
+}
