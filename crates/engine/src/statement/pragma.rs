@@ -46,7 +46,7 @@ impl RunStatement for TableInfoStatement {
             let schema = shown_schema(Arc::clone(plan.schema().inner()));
             let stored = StoredColumns::read(&run, &name)?;
             let fields = schema.fields();
-            let default = |at| stored.defaults.get(at).cloned().flatten();
+            let default = |at: usize| stored.defaults.get(at).cloned().flatten();
             let is_key = |name: &String| Some(stored.key.contains(name));
             let columns: [(&str, ArrayRef); 6] = [
                 (
