@@ -83,13 +83,13 @@ impl TableKind for TemporaryTableKind {
             } = table;
             let name = spec.name.as_str();
             let schema = Arc::new(storable_schema(&schema));
-            let mut distinct = BTreeSet::new();
-            if let Some(field) = schema
-                .fields()
-                .iter()
-                .find(|field| !distinct.insert(field.name()))
-            {
-                let text = format!("CREATE TEMP TABLE {name}: column {} is named twice", field.name());
+            let repeated = {
+                let mut distinct = BTreeSet::new();
+                let mut names = schema.fields().iter().map(|field| field.name().clone());
+                names.find(|name| !distinct.insert(name.clone()))
+            };
+            if let Some(column) = repeated {
+                let text = format!("CREATE TEMP TABLE {name}: column {column} is named twice");
                 return Err(EngineError::Query(text));
             }
             let zone = run.session.time_zone();
