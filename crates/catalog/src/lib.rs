@@ -50,6 +50,8 @@ use halocline_sql::EngineError;
 
 const TABLE_PREFIX: &str = "table/";
 const INDEX_PREFIX: &str = "index/";
+const VIEW_PREFIX: &str = "view/";
+const MACRO_PREFIX: &str = "macro/";
 /// Name of the pool's log of small changes.
 pub const LOG_OBJECT: &str = "log";
 
@@ -61,6 +63,16 @@ pub fn table_object(name: &str) -> String {
 /// Returns the name of the pool's object for an index.
 pub fn index_object(name: &str) -> String {
     format!("{INDEX_PREFIX}{name}")
+}
+
+/// Returns the name of the pool's object for a view.
+pub fn view_object(name: &str) -> String {
+    format!("{VIEW_PREFIX}{name}")
+}
+
+/// Returns the name of the pool's object for a macro.
+pub fn macro_object(name: &str) -> String {
+    format!("{MACRO_PREFIX}{name}")
 }
 
 /// One version of the database. A statement keeps it, and with it the snapshot, until it ends.
@@ -128,6 +140,21 @@ impl Catalog {
         self.objects.has_index(name)
     }
 
+    /// Returns the sorted names of the views.
+    pub fn view_names(&self) -> Vec<String> {
+        self.objects.view_names()
+    }
+
+    /// Returns true if there is a view of this name.
+    pub fn has_view(&self, name: &str) -> bool {
+        self.objects.view(name).is_some()
+    }
+
+    /// Returns true if there are views.
+    pub fn has_views(&self) -> bool {
+        self.objects.has_views()
+    }
+
     /// Opens all indexes and returns them.
     pub fn indexes(&self) -> &[OpenIndex] {
         self.objects.indexes()
@@ -171,6 +198,11 @@ impl Catalog {
     /// Returns the error for a table that does not exist.
     pub fn no_table(&self, name: &str) -> EngineError {
         self.objects.no_table(name)
+    }
+
+    /// Returns the error for a view that does not exist.
+    pub fn no_view(&self, name: &str) -> EngineError {
+        self.objects.no_view(name)
     }
 
     /// Returns the error for an index that does not exist.

@@ -13,7 +13,9 @@ use halocline_pool::{Object, ObjectKind, Snapshot, Txn};
 use halocline_sql::EngineError;
 use halocline_sql::error::known_names;
 
-use super::{INDEX_PREFIX, OpenIndex, OpenTable, TABLE_PREFIX, index_object, table_object};
+use super::{
+    INDEX_PREFIX, MACRO_PREFIX, OpenIndex, OpenTable, TABLE_PREFIX, VIEW_PREFIX, index_object, table_object,
+};
 use crate::placements::{IndexPlacement, Placements};
 
 /// Where the objects are read.
@@ -28,6 +30,10 @@ pub struct CatalogObjects {
     generation: u64,
     tables: BTreeMap<String, OnceLock<Arc<OpenTable>>>,
     index_names: Vec<String>,
+    /// The stored definitions of the views, by name.
+    views: BTreeMap<String, Box<[u8]>>,
+    /// The stored definitions of the macros, by name.
+    macros: BTreeMap<String, Box<[u8]>>,
     indexes: OnceLock<Vec<OpenIndex>>,
     /// Names and columns of the tables by uid, those of damaged ones among them.
     heads: OnceLock<BTreeMap<u64, (String, SchemaRef)>>,
@@ -51,6 +57,7 @@ impl CatalogObjects {
 
     fn new(source: ObjectSource, generation: u64, objects: &[Object], placements: &Arc<Placements>) -> Self {
         let (mut tables, mut index_names) = (BTreeMap::new(), Vec::new());
+        let (mut views, mut macros) = (BTreeMap::new(), BTreeMap::new());
         for object in objects {
             match object.kind() {
                 ObjectKind::TABLE => {
@@ -61,6 +68,13 @@ impl CatalogObjects {
                 ObjectKind::INDEX => {
                     index_names.extend(object.name().strip_prefix(INDEX_PREFIX).map(str::to_string))
                 }
+                ObjectKind::DEFINITION => {
+                    if let Some(name) = object.name().strip_prefix(VIEW_PREFIX) {
+                        views.insert(name.to_string(), object.meta().into());
+                    } else if let Some(name) = object.name().strip_prefix(MACRO_PREFIX) {
+                        macros.insert(name.to_string(), object.meta().into());
+                    }
+                }
                 _ => {}
             }
         }
@@ -70,6 +84,8 @@ impl CatalogObjects {
             generation,
             tables,
             index_names,
+            views,
+            macros,
             indexes: OnceLock::new(),
             heads: OnceLock::new(),
             opening: Mutex::new(()),
@@ -121,6 +137,41 @@ impl CatalogObjects {
     /// Returns true if there is an index of this name.
     pub fn has_index(&self, name: &str) -> bool {
         self.index_names.iter().any(|other| other == name)
+    }
+
+    /// Returns the sorted names of the views.
+    pub fn view_names(&self) -> Vec<String> {
+        self.views.keys().cloned().collect()
+    }
+
+    /// Returns true if there are views.
+    pub fn has_views(&self) -> bool {
+        !self.views.is_empty()
+    }
+
+    /// Returns the stored definition of a view; `None` if there is none of this name.
+    pub fn view(&self, name: &str) -> Option<&[u8]> {
+        self.views.get(name).map(|definition| &**definition)
+    }
+
+    /// Returns the sorted names of the macros.
+    pub fn macro_names(&self) -> Vec<String> {
+        self.macros.keys().cloned().collect()
+    }
+
+    /// Returns true if there are macros.
+    pub fn has_macros(&self) -> bool {
+        !self.macros.is_empty()
+    }
+
+    /// Returns true if there is a macro of this name.
+    pub fn has_macro(&self, name: &str) -> bool {
+        self.macros.contains_key(name)
+    }
+
+    /// Returns the stored definition of a macro; `None` if there is none of this name.
+    pub fn macro_record(&self, name: &str) -> Option<&[u8]> {
+        self.macros.get(name).map(|definition| &**definition)
     }
 
     /// Opens all indexes and returns them.
@@ -236,11 +287,37 @@ impl CatalogObjects {
         self.table(name)
     }
 
-    /// Returns the error for a table that does not exist.
+    /// Returns the error for a table that does not exist; another one if there is a view of this name.
     pub fn no_table(&self, name: &str) -> EngineError {
+        if self.views.contains_key(name) {
+            return EngineError::IsView {
+                name: name.to_string(),
+            };
+        }
         EngineError::NoTable {
             name: name.to_string(),
             known: known_names("tables", &self.table_names()),
+        }
+    }
+
+    /// Returns the error for a view that does not exist; another one if there is a table of this name.
+    pub fn no_view(&self, name: &str) -> EngineError {
+        if self.has_table(name) {
+            return EngineError::IsTable {
+                name: name.to_string(),
+            };
+        }
+        EngineError::NoView {
+            name: name.to_string(),
+            known: known_names("views", &self.view_names()),
+        }
+    }
+
+    /// Returns the error for a macro that does not exist.
+    pub fn no_macro(&self, name: &str) -> EngineError {
+        EngineError::NoMacro {
+            name: name.to_string(),
+            known: known_names("macros", &self.macro_names()),
         }
     }
 

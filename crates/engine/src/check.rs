@@ -7,7 +7,7 @@ use halocline_sql::EngineError;
 
 use crate::info::{
     DamagedKind, DamagedObject, DatabaseCheckProgress, DatabaseCheckReport, damaged_index, damaged_table,
-    readable,
+    macro_infos, readable, view_infos,
 };
 
 /// Checks everything there is.
@@ -73,6 +73,12 @@ pub(crate) fn check(
                 problems.push(format!("index {name}: {reason}"));
             }
         }
+    }
+    for (name, definition) in macro_infos(&catalog) {
+        problems.extend(definition.err().map(|reason| format!("macro {name}: {reason}")));
+    }
+    for (name, view) in view_infos(&catalog) {
+        problems.extend(view.err().map(|reason| format!("view {name}: {reason}")));
     }
     step("done".to_string());
     for problem in &pool.problems {

@@ -28,7 +28,7 @@ use halocline_sql::cancel::NEVER;
 use halocline_sql::index_spec::IndexSpec;
 use halocline_sql::placement_spec::PlacementSpec;
 use halocline_sql::split;
-use halocline_sql::stack::{OnLargeStack, StackSize};
+use halocline_sql::stack::OnLargeStack;
 
 use crate::advise::advice::{IndexAdvice, advise, medium_of};
 use crate::advise::indexes::{IndexSetAdvice, IndexSetOptions, WorkloadQuery, advise_indexes};
@@ -322,7 +322,7 @@ impl Database {
                 return Ok(QueryResult::rows(rows));
             }
         }
-        let stack = StackSize::for_text(text);
+        let stack = self.session.stack_for_text(&self.engine, text);
         let run = async {
             let statement = statement::parse(text, values)?;
             times.parsed();

@@ -15,6 +15,9 @@ use halocline_sql::EngineError;
 use halocline_sql::size;
 use serde::Serialize;
 
+use crate::macros::MacroDefinition;
+use crate::views::{ViewOrder, ViewScope};
+
 /// The contents of a database.
 #[derive(Debug, Clone, Serialize)]
 pub struct DatabaseInfo {
@@ -24,6 +27,10 @@ pub struct DatabaseInfo {
     pub tables: Vec<TableInfo>,
     /// Tables with a primary key, by name.
     pub keyed_tables: Vec<KeyedTableInfo>,
+    /// Macros by name.
+    pub macros: Vec<MacroInfo>,
+    /// Views, those that others read first.
+    pub views: Vec<ViewInfo>,
     /// Indexes by name.
     pub indexes: Vec<IndexInfo>,
     /// Tables, indexes and the log of small changes, if they cannot be read; the others are above.
@@ -39,6 +46,28 @@ pub struct DatabaseInfo {
     /// Damage that this process has found in the background, by merges or a scrub (`SET halocline.scrub`),
     /// and why tables with a primary key cannot be read, as sentences.
     pub damage: Vec<String>,
+}
+
+/// A macro.
+#[derive(Debug, Clone, Serialize)]
+pub struct MacroInfo {
+    /// Its name.
+    pub name: String,
+    /// The statement that creates it, without a semicolon.
+    pub statement: String,
+}
+
+/// A view.
+#[derive(Debug, Clone, Serialize)]
+pub struct ViewInfo {
+    /// Its name.
+    pub name: String,
+    /// Names of its columns; empty if they are those of the query.
+    pub columns: Vec<String>,
+    /// The text of its query.
+    pub query: String,
+    /// The statement that creates it, without a semicolon.
+    pub statement: String,
 }
 
 /// The pool file and the medium under it.
@@ -248,6 +277,20 @@ pub(crate) fn info(engine: &EngineContext) -> Result<DatabaseInfo, EngineError> 
         damage.push(format!("tables with a primary key: {error}"));
         Vec::new()
     });
+    let mut macros = Vec::new();
+    for (name, definition) in macro_infos(&catalog) {
+        match definition {
+            Ok(definition) => macros.push(definition),
+            Err(reason) => damage.push(format!("macro {name}: {reason}")),
+        }
+    }
+    let mut views = Vec::new();
+    for (name, view) in view_infos(&catalog) {
+        match view {
+            Ok(view) => views.push(view),
+            Err(reason) => damage.push(format!("view {name}: {reason}")),
+        }
+    }
     let mut indexes = Vec::new();
     for index in catalog.indexes() {
         match index_info(&catalog, &index.name) {
@@ -274,12 +317,51 @@ pub(crate) fn info(engine: &EngineContext) -> Result<DatabaseInfo, EngineError> 
         },
         tables,
         keyed_tables,
+        macros,
+        views,
         indexes,
         damaged,
         dram_bytes: dram_bytes(&catalog),
         placed_bytes: engine.placements.budget().used(),
         dram_budget: engine.dram_budget(),
         damage,
+    })
+}
+
+/// Describes the macros, by name; of one that cannot be read, there is the reason.
+pub(crate) fn macro_infos(catalog: &Catalog) -> Vec<(String, Result<MacroInfo, String>)> {
+    let names = catalog.objects().macro_names().into_iter();
+    let macros = names.map(|name| {
+        let record = catalog.objects().macro_record(&name).unwrap_or_default();
+        let info = MacroDefinition::decode(record).map(|definition| MacroInfo {
+            statement: definition.statement(&name),
+            name: name.clone(),
+        });
+        (name, info)
+    });
+    macros.collect()
+}
+
+/// Describes the views, those that others read first; of one without a query, there is the reason.
+pub(crate) fn view_infos(catalog: &Catalog) -> Vec<(String, Result<ViewInfo, String>)> {
+    let scope = ViewScope {
+        catalog,
+        temporary: None,
+    };
+    scope.stack().call(|| {
+        let mut order = ViewOrder::new(scope);
+        order.list();
+        let views = order.into_views().into_iter().map(|view| {
+            let name = view.key.name;
+            let info = view.query.map(|(view, _)| ViewInfo {
+                statement: view.statement(&name, false),
+                name: name.clone(),
+                columns: view.columns,
+                query: view.query,
+            });
+            (name, info)
+        });
+        views.collect()
     })
 }
 
@@ -327,7 +409,11 @@ pub(crate) fn damaged_index(index: &OpenIndex, reason: String) -> DamagedObject 
     }
 }
 
-fn table_info(catalog: &Catalog, name: &str) -> Result<TableInfo, EngineError> {
+/// Returns the description of a table without a primary key.
+///
+/// # Errors
+/// There is none of this name, or it cannot be read.
+pub(crate) fn table_info(catalog: &Catalog, name: &str) -> Result<TableInfo, EngineError> {
     let open = catalog.table(name)?;
     let table = &open.table;
     let columns = table.schema().fields().iter().enumerate().map(|(index, field)| {

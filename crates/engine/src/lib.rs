@@ -19,8 +19,12 @@ mod check;
 mod compaction_thread;
 mod copy_to;
 mod database;
+#[doc(hidden)]
+pub mod ddl;
 mod import_run;
 mod info;
+mod keywords;
+mod macros;
 mod opening;
 mod params;
 mod prepared;
@@ -32,9 +36,11 @@ mod scrub_thread;
 mod session;
 mod statement;
 mod stores;
+mod temporary;
 #[cfg(test)]
 mod tests;
 mod trees;
+mod views;
 
 pub use advise::advice::IndexAdvice;
 pub use advise::indexes::{
@@ -63,7 +69,7 @@ pub use halocline_sql::size::parse_size;
 pub use halocline_sql::sql_types::{parse_column, parse_schema};
 pub use info::{
     ColumnInfo, DamagedKind, DamagedObject, DatabaseCheckProgress, DatabaseCheckReport, DatabaseInfo,
-    IndexInfo, PoolFileInfo, TableInfo,
+    IndexInfo, MacroInfo, PoolFileInfo, TableInfo, ViewInfo,
 };
 pub use prepared::PreparedStatement;
 pub use result::{BatchStream, QueryResult};

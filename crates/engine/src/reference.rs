@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use halocline_catalog::settings::{SETTINGS, Scope};
 
+pub use crate::keywords::{KEYWORDS, is_keyword};
 use crate::statement::STATEMENT_KINDS;
 
 /// A kind of statement.

@@ -23,6 +23,8 @@ impl ObjectKind {
 
     /// Changes to key-value stores that were committed with the generation.
     pub const BATCH: ObjectKind = ObjectKind(5);
+    /// A definition without data, which is its metadata: a view.
+    pub const DEFINITION: ObjectKind = ObjectKind(6);
 
     /// Returns true if its extents change while they are published.
     pub(crate) fn is_mutable(self) -> bool {
@@ -38,6 +40,7 @@ impl fmt::Display for ObjectKind {
             ObjectKind::LOG => f.write_str("log"),
             ObjectKind::SLAB => f.write_str("slab"),
             ObjectKind::BATCH => f.write_str("batch"),
+            ObjectKind::DEFINITION => f.write_str("definition"),
             ObjectKind(other) => write!(f, "object of kind {other}"),
         }
     }

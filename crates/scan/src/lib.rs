@@ -12,3 +12,4 @@ pub mod keyed;
 pub mod leaf;
 pub mod plan;
 pub mod provider;
+pub mod views;

@@ -99,6 +99,44 @@ pub enum EngineError {
         /// A phrase that lists the existing indexes.
         known: String,
     },
+    /// No such view.
+    #[error("there is no view '{name}' in the pool; {known}")]
+    NoView {
+        /// The requested name.
+        name: String,
+        /// A phrase that lists the existing views.
+        known: String,
+    },
+    /// No such macro.
+    #[error("there is no macro '{name}' in the pool; {known}")]
+    NoMacro {
+        /// The requested name.
+        name: String,
+        /// A phrase that lists the existing macros.
+        known: String,
+    },
+    /// A statement that needs a table names a view.
+    #[error(
+        "'{name}' is a view, which has no rows of its own; change the tables that it reads, or drop it with DROP VIEW"
+    )]
+    IsView {
+        /// The view.
+        name: String,
+    },
+    /// A statement that needs a view names a table.
+    #[error("'{name}' is a table, not a view; drop it with DROP TABLE")]
+    IsTable {
+        /// The table.
+        name: String,
+    },
+    /// The query of a view cannot be used.
+    #[error("view {name}: {reason}; replace it with CREATE OR REPLACE VIEW, or drop it")]
+    View {
+        /// The view.
+        name: String,
+        /// The reason.
+        reason: String,
+    },
     /// No such prepared statement.
     #[error("the session has no prepared statement '{name}'; {known}")]
     NoPreparedStatement {
@@ -120,7 +158,7 @@ pub enum EngineError {
     /// The name is taken.
     #[error("{kind} '{name}' exists already; {instead}")]
     Exists {
-        /// `table` or `index`.
+        /// `table`, `view`, `macro`, `function` or `index`.
         kind: &'static str,
         /// The name.
         name: String,

@@ -39,3 +39,5 @@ pub use error::EngineError;
 pub const CATALOG: &str = "halocline";
 /// Name of the schema of its tables.
 pub const SCHEMA: &str = "public";
+/// Another name of this schema, under which it has nothing of the session.
+pub const POOL_SCHEMA: &str = "main";

@@ -48,13 +48,24 @@ impl StackSize {
     /// Returns a size that is enough for any statement of this text, however it nests within the limits of
     /// `nesting`.
     pub fn for_text(text: &str) -> Self {
-        match text.len() {
+        Self::for_len(text.len())
+    }
+
+    /// Returns a size that is enough for any statement of this length in bytes, which includes the texts of the
+    /// views that it reads.
+    pub fn for_len(len: usize) -> Self {
+        match len {
             short if short <= SHORT_TEXT => Self(0),
             len => Self(
                 len.saturating_mul(PER_LEVEL)
                     .clamp(MIN_STACK_BYTES, MAX_STACK_BYTES),
             ),
         }
+    }
+
+    /// Returns the larger one of two sizes.
+    pub fn max(self, other: Self) -> Self {
+        Self(self.0.max(other.0))
     }
 
     /// Calls `work` on a stack of this size, or on the thread's own if half of that is left there.

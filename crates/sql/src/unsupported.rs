@@ -1,6 +1,6 @@
 //! Statements that are understood but not offered, and what to do instead.
 
-use datafusion::sql::sqlparser::ast::{ObjectType, Statement};
+use datafusion::sql::sqlparser::ast::Statement;
 
 use crate::EngineError;
 
@@ -8,11 +8,10 @@ use crate::EngineError;
 pub fn unsupported(statement: &Statement) -> EngineError {
     let (what, instead) = match statement {
         Statement::Merge(_) => ("MERGE", "use UPDATE, INSERT and DELETE, within BEGIN and COMMIT"),
-        Statement::CreateView(_) => ("CREATE VIEW", "use WITH … in the query, or CREATE TABLE … AS"),
-        Statement::Drop {
-            object_type: ObjectType::View,
-            ..
-        } => ("DROP VIEW", "there are no views"),
+        Statement::CreateView(_) => (
+            "this form of CREATE VIEW",
+            "write CREATE [OR REPLACE] [TEMP] VIEW [IF NOT EXISTS] name [(columns)] AS query",
+        ),
         Statement::Analyze(_) => ("ANALYZE", "statistics are kept with every table"),
         Statement::CreateSchema { .. } => ("CREATE SCHEMA", "a pool has one schema, halocline.public"),
         Statement::CreateDatabase { .. } => (

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 
-pub use record::{TableChange, TableChanges, encode, size};
+pub use record::{TableChange, TableChanges, compact, encode, size};
 pub use table::TableDelta;
 
 use halocline_sql::EngineError;

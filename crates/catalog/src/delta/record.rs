@@ -140,7 +140,7 @@ pub fn size(change: &TableChange) -> usize {
 
 /// Returns a batch that holds on to nothing but its own rows: views of text otherwise keep, and write, whole
 /// buffers.
-pub(super) fn compact(batch: &RecordBatch) -> RecordBatch {
+pub fn compact(batch: &RecordBatch) -> RecordBatch {
     let own = |column: &ArrayRef| -> ArrayRef {
         if let Some(text) = column.as_any().downcast_ref::<StringViewArray>() {
             return Arc::new(text.gc());

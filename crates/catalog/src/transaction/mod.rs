@@ -69,7 +69,7 @@ pub struct Transaction {
 /// Returns how a statement of this kind may use the reserve of the pool.
 fn reserve_use_of(what: &str) -> Option<ReserveUse> {
     match what {
-        "DROP TABLE" | "DROP INDEX" | "TRUNCATE" => Some(ReserveUse::Dropping),
+        "DROP TABLE" | "DROP INDEX" | "DROP VIEW" | "DROP MACRO" | "TRUNCATE" => Some(ReserveUse::Dropping),
         "DELETE" => Some(ReserveUse::Deleting),
         _ => None,
     }

@@ -136,6 +136,9 @@ fn print(info: &DatabaseInfo, profile: &str, out: &mut impl Write) -> Result<(),
         )?;
         write_keyed_columns(table, out)?;
     }
+    for view in &info.views {
+        writeln!(out, "\n{}", view.statement)?;
+    }
     for index in &info.indexes {
         writeln!(
             out,

@@ -31,13 +31,13 @@ pub(super) static COMMANDS: [ShellCommand; 15] = [
     ShellCommand {
         names: &["\\d"],
         arguments: "[TABLE]",
-        help: "tables and indexes of the pool, or the columns of a table and its indexes",
+        help: "tables, views and indexes of the pool, or the columns of a table and its indexes",
         run: |shell, argument| describe::all(&shell.session, argument),
     },
     ShellCommand {
         names: &["\\dt", ".tables"],
         arguments: "",
-        help: "tables",
+        help: "tables and views",
         run: |shell, _| describe::tables(&shell.session),
     },
     ShellCommand {
@@ -49,7 +49,7 @@ pub(super) static COMMANDS: [ShellCommand; 15] = [
     ShellCommand {
         names: &["\\schema", ".schema"],
         arguments: "[TABLE]",
-        help: "the statements that create the tables and indexes anew",
+        help: "the statements that create the tables, indexes and views anew",
         run: |shell, argument| describe::schema(&shell.session, argument),
     },
     ShellCommand {
@@ -132,6 +132,7 @@ Statements end with a semicolon. Besides SELECT:
   COPY t FROM 'data.csv'                   COPY t TO 'data.parquet'
   ALTER TABLE t ADD COLUMN c int DEFAULT 0 ALTER TABLE t RENAME COLUMN c TO d
   TRUNCATE t                               DROP TABLE t
+  CREATE VIEW v AS SELECT …                DROP VIEW v
   BEGIN                                    COMMIT or ROLLBACK
   VACUUM                                   merges segments, gives space back
   CREATE INDEX i ON t USING elf (a, b)     DROP INDEX i

@@ -1,10 +1,9 @@
 //! What is in the pool: `\d`, `\dt`, `\di`, and `.schema`.
 
-pub(super) mod ddl;
-
 use std::io::Write;
 
-use halocline_engine::{DatabaseInfo, IndexInfo, TableInfo};
+use halocline_engine::ddl;
+use halocline_engine::{DatabaseInfo, IndexInfo, TableInfo, ViewInfo};
 use halocline_terminal::CliError;
 use halocline_terminal::output::plain_table;
 use halocline_terminal::size::{display, grouped};
@@ -21,6 +20,7 @@ pub(super) fn all(session: &Session, argument: &str) -> Result<Flow, CliError> {
         None => list(
             session,
             rows_of_tables(&info)
+                .chain(rows_of_views(&info))
                 .chain(rows_of_indexes(&info))
                 .chain(damaged(&info)),
         ),
@@ -28,10 +28,10 @@ pub(super) fn all(session: &Session, argument: &str) -> Result<Flow, CliError> {
     }
 }
 
-/// Lists tables.
+/// Lists tables and views.
 pub(super) fn tables(session: &Session) -> Result<Flow, CliError> {
     let info = session.database.info()?;
-    list(session, rows_of_tables(&info))
+    list(session, rows_of_tables(&info).chain(rows_of_views(&info)))
 }
 
 /// Lists indexes.
@@ -40,7 +40,7 @@ pub(super) fn indexes(session: &Session) -> Result<Flow, CliError> {
     list(session, rows_of_indexes(&info))
 }
 
-/// Prints the statements that create the tables and their indexes, or those of one table.
+/// Prints the statements that create the tables and their indexes and the views, or those of one table or view.
 pub(super) fn schema(session: &Session, argument: &str) -> Result<Flow, CliError> {
     let info = session.database.info()?;
     let name = name(argument);
@@ -49,11 +49,18 @@ pub(super) fn schema(session: &Session, argument: &str) -> Result<Flow, CliError
     let keyed = info.keyed_tables.iter().filter(|table| is_wanted(&table.name));
     let mut statements: Vec<String> = tables.map(ddl::create_table).collect();
     statements.extend(keyed.map(ddl::create_keyed_table));
-    if let (Some(name), true) = (&name, statements.is_empty()) {
+    // Views may call macros.
+    if name.is_none() {
+        statements.extend(info.macros.iter().map(|found| format!("{};", found.statement)));
+    }
+    let views = info.views.iter().filter(|view| is_wanted(&view.name));
+    let views: Vec<String> = views.map(statement_of_view).collect();
+    if let (Some(name), true) = (&name, statements.is_empty() && views.is_empty()) {
         return Err(no_table(name));
     }
     let indexes = info.indexes.iter().filter(|index| is_wanted(&index.table));
     statements.extend(indexes.map(ddl::create_index));
+    statements.extend(views);
     let mut out = session.out();
     for statement in statements {
         writeln!(out, "{statement}")?;
@@ -125,6 +132,23 @@ fn rows_of_tables(info: &DatabaseInfo) -> impl Iterator<Item = ObjectRow> {
     })
 }
 
+fn rows_of_views(info: &DatabaseInfo) -> impl Iterator<Item = ObjectRow> {
+    info.views.iter().map(|view| {
+        [
+            view.name.clone(),
+            "view".to_owned(),
+            String::new(),
+            String::new(),
+            view.columns.join(", "),
+        ]
+    })
+}
+
+/// Returns the statement that creates a view.
+fn statement_of_view(view: &ViewInfo) -> String {
+    format!("{};", view.statement)
+}
+
 fn rows_of_indexes(info: &DatabaseInfo) -> impl Iterator<Item = ObjectRow> {
     info.indexes.iter().map(|index| {
         [
@@ -163,6 +187,8 @@ fn table(session: &Session, info: &DatabaseInfo, name: &str) -> Result<Flow, Cli
     } else if let Some(found) = info.tables.iter().find(|table| is_named(&table.name, name)) {
         let indexes = info.indexes.iter().filter(|index| index.table == found.name);
         write_columns(found, indexes, &mut out)?;
+    } else if let Some(view) = info.views.iter().find(|view| is_named(&view.name, name)) {
+        writeln!(out, "{}", statement_of_view(view))?;
     } else if let Some(index) = info.indexes.iter().find(|index| is_named(&index.name, name)) {
         write!(out, "on {}: ", index.table)?;
         write_index(index, &mut out)?;

@@ -6,7 +6,6 @@ mod copy;
 mod describe;
 mod edit;
 mod helper;
-mod keywords;
 mod plan;
 mod repl;
 mod run;

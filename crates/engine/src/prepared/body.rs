@@ -116,7 +116,8 @@ impl PreparedBody {
         {
             return Ok(result);
         }
-        OnLargeStack::new(self.stack, async move {
+        let stack = self.stack(session, engine);
+        OnLargeStack::new(stack, async move {
             if let Some(literals) = &literals
                 && let Some(template) = self.plan(session, engine, &values, literals).await
                 && let Some(result) = run_template(session, engine, &template, literals).await?
@@ -124,9 +125,15 @@ impl PreparedBody {
                 return Ok(result);
             }
             let statement = self.bound(&values)?;
-            statement::run(session, engine, statement, TextRun::new(self.stack)).await
+            statement::run(session, engine, statement, TextRun::new(stack)).await
         })
         .await
+    }
+
+    /// Returns the size of the stack that the statement needs with the views that it names, whose texts may have
+    /// changed.
+    fn stack(&self, session: &DatabaseSession, engine: &EngineContext) -> StackSize {
+        self.stack.max(session.stack_for_views(engine, &self.statement))
     }
 
     /// Returns the statement with values in place of its parameters.
@@ -145,7 +152,8 @@ impl PreparedBody {
     ) -> Result<Vec<ScalarValue>, EngineError> {
         if self.is_query && self.parameters.checked(&given).is_err() {
             // The table may be another one now.
-            OnLargeStack::new(self.stack, self.infer(session, engine)).await?;
+            let stack = self.stack(session, engine);
+            OnLargeStack::new(stack, self.infer(session, engine)).await?;
         }
         self.parameters.checked(&given)
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_schema::DataType;
 use datafusion::common::ScalarValue;
 use halocline_sql::EngineError;
-use halocline_sql::stack::{OnLargeStack, StackSize};
+use halocline_sql::stack::OnLargeStack;
 
 use super::body::PreparedBody;
 use crate::statement::parse_unbound;
@@ -57,7 +57,7 @@ impl Database {
     /// The statement cannot be parsed or planned, or is of another kind; [`EngineError::Parameter`]: the
     /// parameters are not numbered one after the other, or are of both kinds.
     pub async fn prepare(&self, text: &str) -> Result<PreparedStatement, EngineError> {
-        let stack = StackSize::for_text(text);
+        let stack = self.session.stack_for_text(&self.engine, text);
         let prepare = async {
             let statement = parse_unbound(text)?;
             PreparedBody::new(&self.session, &self.engine, statement, None, stack).await

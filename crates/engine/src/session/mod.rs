@@ -1,4 +1,5 @@
-//! Sessions: settings, external tables, the open transaction, and statements that DataFusion runs.
+//! Sessions: settings, external and temporary tables, temporary views, the open transaction, and statements that DataFusion
+//! runs.
 
 mod disabled;
 mod planning;
@@ -13,6 +14,7 @@ mod states;
 mod string_keys;
 mod tables;
 mod times;
+mod views;
 mod widened;
 
 use std::sync::atomic::AtomicBool;
@@ -34,11 +36,14 @@ pub(crate) use rules::{COMMON_SUBEXPRESSIONS, LogicalRule, logical_rules, own_lo
 pub(crate) use shape::{PlanShape, is_simple};
 pub(crate) use states::SessionStates;
 pub(crate) use times::{CacheUse, StatementTimes};
+pub(crate) use views::reads_view;
 pub(crate) use widened::run_until_settled;
 
 use crate::copy_to::{OutputFiles, in_order, of_files_in_order};
 use crate::prepared::{PlanCache, PreparedNames};
 use crate::statement::{AFTER_LARGE, give_back};
+use crate::temporary::{Temporaries, TemporaryTable};
+use crate::views::ViewDefinition;
 use halocline_catalog::Catalog;
 use halocline_catalog::context::EngineContext;
 use halocline_catalog::settings::{ByteLimit, LockWait, MediumUnit, MemorySize, SessionSettings};
@@ -72,7 +77,7 @@ const LISTED_KEYS: usize = 8192;
 /// Bytes of these keys.
 const LISTED_BYTES: usize = 1 << 20;
 
-/// Settings, external tables, plans and the open transaction. Statements of one session may run at the same
+/// Settings, external and temporary tables, temporary views, plans and the open transaction. Statements of one session may run at the same
 /// time, those of one transaction one after the other.
 pub(crate) struct DatabaseSession {
     /// Holds the settings; its own catalog is never used.
@@ -83,6 +88,7 @@ pub(crate) struct DatabaseSession {
     prepared: PreparedNames,
     files: Arc<FileTables>,
     externals: Externals,
+    temporaries: Temporaries,
     /// Tables with a primary key.
     stores: Arc<OpenStores>,
     slot: Arc<TransactionSlot>,
@@ -159,6 +165,7 @@ impl DatabaseSession {
             prepared: PreparedNames::default(),
             files,
             externals: Externals::default(),
+            temporaries: Temporaries::default(),
             stores: Arc::clone(&engine.stores),
             slot: Arc::default(),
         }
@@ -378,6 +385,56 @@ impl DatabaseSession {
         }
         context.execute_logical_plan(plan).await?;
         Ok(())
+    }
+
+    /// Returns the temporary tables and views of the session.
+    pub(crate) fn temporaries(&self) -> &Temporaries {
+        &self.temporaries
+    }
+
+    /// Adds a temporary view, or removes one if there is no definition. Plans that the session keeps are
+    /// forgotten: names may stand for other things now.
+    pub(crate) fn set_temporary_view(&self, name: &str, definition: Option<ViewDefinition>) {
+        self.temporaries.set_view(name, definition);
+        self.renew_states();
+    }
+
+    /// Adds a temporary table, or removes one if there is none; plans are forgotten, too.
+    pub(crate) fn set_temporary_table(&self, name: &str, table: Option<TemporaryTable>) {
+        self.temporaries.set_table(name, table);
+        self.renew_states();
+    }
+
+    /// Commits the open transaction.
+    ///
+    /// # Errors
+    /// Those of [`TransactionSlot::commit`].
+    pub(crate) fn commit(&self, cancel: &AtomicBool) -> Result<(), EngineError> {
+        match self.slot.commit(cancel) {
+            Ok(()) => self.temporaries.commit(),
+            // The transaction goes on.
+            Err(EngineError::TransactionBusy) => return Err(EngineError::TransactionBusy),
+            Err(error) => {
+                self.undo_temporaries();
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes the open transaction back.
+    ///
+    /// # Errors
+    /// Those of [`TransactionSlot::roll_back`].
+    pub(crate) fn roll_back(&self) -> Result<(), EngineError> {
+        self.slot.roll_back()?;
+        self.undo_temporaries();
+        Ok(())
+    }
+
+    fn undo_temporaries(&self) {
+        self.temporaries.roll_back();
+        self.renew_states();
     }
 
     /// Returns the external tables of the session.

@@ -26,7 +26,7 @@ use datafusion::sql::sqlparser::ast::{self, Query};
 use halocline_catalog::Catalog;
 use halocline_catalog::settings::SessionSettings;
 use halocline_scan::plan::{ScanRecorder, record};
-use halocline_scan::provider::{MissingTables, PoolCatalogList};
+use halocline_scan::provider::PoolCatalogList;
 use halocline_sql::error::external;
 use halocline_sql::names::{Depth, Renamer};
 use halocline_sql::syntax::{RelationNames, visit};
@@ -35,31 +35,35 @@ use halocline_sql::{CATALOG, SCHEMA};
 use halocline_sql::{EngineError, names, semantics, syntax};
 
 use super::states::{SessionStates, StateLease};
+use super::views::StatementNames;
 use super::{PlanShape, StatementTimes};
 
 /// A planner of one statement; all of the statement sees one version of the database.
 pub(crate) struct StatementPlanner {
     states: Arc<SessionStates>,
     lease: StateLease,
-    catalog: Arc<Catalog>,
-    missing: MissingTables,
+    pub(super) catalog: Arc<Catalog>,
+    pub(super) tables: PoolCatalogList,
+    pub(super) names: StatementNames,
 }
 
 impl StatementPlanner {
-    /// Creates a planner for these tables, which note names that they lack in `missing`.
+    /// Creates a planner for these tables, which look views up in `names` and note there which names they
+    /// lack.
     pub(super) fn new(
         states: Arc<SessionStates>,
         catalog: &Arc<Catalog>,
         tables: PoolCatalogList,
-        missing: MissingTables,
+        names: StatementNames,
     ) -> Self {
         let mut lease = states.lease();
-        lease.set_catalogs(Arc::new(tables));
+        lease.set_catalogs(Arc::new(tables.clone()));
         Self {
             states,
             lease,
             catalog: Arc::clone(catalog),
-            missing,
+            tables,
+            names,
         }
     }
 
@@ -100,6 +104,16 @@ impl StatementPlanner {
     /// # Errors
     /// It cannot be planned.
     pub(crate) async fn plan(&self, mut statement: Parsed) -> Result<LogicalPlan, EngineError> {
+        self.expand_macros(|expander| syntax::visit_mut(&mut statement, expander))?;
+        self.plan_views_of(&statement).await?;
+        self.plan_over_views(statement).await
+    }
+
+    /// Does the same as [`plan`](Self::plan) for a statement without macros whose views are planned.
+    ///
+    /// # Errors
+    /// It cannot be planned.
+    pub(super) async fn plan_over_views(&self, mut statement: Parsed) -> Result<LogicalPlan, EngineError> {
         semantics::refine(&mut statement)?;
         self.merge_columns(&mut statement).await?;
         let unnamed = syntax::query(&statement)
@@ -123,7 +137,7 @@ impl StatementPlanner {
             }
             (planned, _) => planned,
         };
-        let plan = planned.map_err(|error| match self.missing.cause(&error) {
+        let plan = planned.map_err(|error| match self.names.missing.cause(&error) {
             Some(name) => self.no_table(&name),
             None => error.into(),
         })?;
@@ -194,8 +208,11 @@ impl StatementPlanner {
         expressions: Vec<ast::Expr>,
         schema: &DFSchema,
     ) -> Result<Vec<Expr>, EngineError> {
+        let mut expressions = expressions;
+        self.expand_macros(|expander| syntax::walk_mut(&mut expressions, expander))?;
         let mut names = RelationNames::default();
         let _ = syntax::walk(&expressions, &mut names);
+        self.plan_views_named(&names).await?;
         let context = self.context_of(names).await?;
         let planner = self.syntax_planner(&context);
         let planned =

@@ -8,10 +8,11 @@ use halocline_catalog::Catalog;
 use halocline_catalog::context::EngineContext;
 use halocline_keyed::KeyedView;
 use halocline_scan::keyed::KeyedReads;
-use halocline_scan::provider::{MissingTables, PoolCatalogList};
+use halocline_scan::provider::{PoolCatalogList, StatementTables};
 use halocline_sql::EngineError;
 use halocline_store::Stores;
 
+use super::views::StatementNames;
 use super::{DatabaseSession, StatementPlanner};
 
 impl DatabaseSession {
@@ -22,9 +23,9 @@ impl DatabaseSession {
 
     /// Does the same as [`planner`](Self::planner) with a given version of the tables with a primary key.
     pub(crate) fn planner_with(&self, catalog: &Arc<Catalog>, view: Option<KeyedView>) -> StatementPlanner {
-        let missing = MissingTables::default();
-        let tables = self.tables_with(catalog, self.reads(view), missing.clone());
-        StatementPlanner::new(self.states(), catalog, tables, missing)
+        let names = self.statement_names();
+        let tables = self.tables_with(catalog, self.reads(view), &names);
+        StatementPlanner::new(self.states(), catalog, tables, names)
     }
 
     /// Returns a planner for statements that are not run: the open transaction does not count as one that
@@ -34,15 +35,15 @@ impl DatabaseSession {
     /// Those of [`peek`](Self::peek).
     pub(crate) fn schema_planner(&self, engine: &EngineContext) -> Result<StatementPlanner, EngineError> {
         let catalog = self.peek(engine)?;
-        let missing = MissingTables::default();
+        let names = self.statement_names();
         let outside = KeyedReads::new(&self.stores, &Arc::default());
-        let tables = self.tables_with(&catalog, outside, missing.clone());
-        Ok(StatementPlanner::new(self.states(), &catalog, tables, missing))
+        let tables = self.tables_with(&catalog, outside, &names);
+        Ok(StatementPlanner::new(self.states(), &catalog, tables, names))
     }
 
-    /// Returns the tables of a version of the database as a statement looks them up.
+    /// Returns the tables of a version of the database as a statement looks them up, without stored views.
     pub(crate) fn tables(&self, catalog: &Arc<Catalog>, view: Option<KeyedView>) -> PoolCatalogList {
-        self.tables_with(catalog, self.reads(view), MissingTables::default())
+        self.tables_with(catalog, self.reads(view), &self.statement_names())
     }
 
     /// Opens the stores of the pool if a statement names what may be a table in them, so that the versions of
@@ -66,10 +67,28 @@ impl DatabaseSession {
         &self,
         catalog: &Arc<Catalog>,
         reads: KeyedReads,
-        missing: MissingTables,
+        names: &StatementNames,
     ) -> PoolCatalogList {
-        let (externals, files) = (self.externals.clone(), Arc::clone(&self.files));
-        PoolCatalogList::new(Arc::clone(catalog), externals, files, reads, missing)
+        PoolCatalogList::new(StatementTables {
+            catalog: Arc::clone(catalog),
+            externals: self.externals.clone(),
+            files: Arc::clone(&self.files),
+            keyed: Arc::new(reads),
+            views: names.views.clone(),
+            temporary_views: names.temporary.keys().cloned().collect(),
+            temporary_tables: names.providers(),
+            missing: names.missing.clone(),
+        })
+    }
+
+    /// Returns the names that a statement sees beside those of the pool, before its views are planned.
+    fn statement_names(&self) -> StatementNames {
+        let now = self.temporaries.now();
+        StatementNames {
+            temporary: now.views,
+            tables: now.tables,
+            ..StatementNames::default()
+        }
     }
 
     fn reads(&self, view: Option<KeyedView>) -> KeyedReads {

@@ -42,6 +42,12 @@ impl RunStatement for CreateIndexStatement {
             placed,
         } = *self;
         Box::pin(async move {
+            if run.session.temporaries().table(&spec.table).is_some() {
+                return refuse(
+                    format!("an index on the temporary table {}", spec.table),
+                    "create the table without TEMP",
+                );
+            }
             let cancel = run.cancel_flag();
             let build = run.change_large("CREATE INDEX", move |transaction| {
                 let volatile = placed.placement == Some(Placement::Volatile);

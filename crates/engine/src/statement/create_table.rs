@@ -1,6 +1,7 @@
 //! `CREATE TABLE` with a list of columns.
 
 use datafusion::sql::sqlparser::ast;
+use halocline_sql::EngineError;
 
 use super::run::StatementRun;
 use super::statement_kind::{
@@ -38,17 +39,26 @@ impl RunStatement for CreateTableStatement {
 /// # Errors
 /// Something in it is not offered.
 fn parse(statement: &ast::Statement) -> ParsedStatement {
-    let create = match statement {
-        ast::Statement::CreateTable(create) if create.query.is_none() => create,
-        _ => return Ok(None),
-    };
+    match statement {
+        ast::Statement::CreateTable(create) if create.query.is_none() && !create.temporary => {
+            boxed(CreateTableStatement(new_table(create)?))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Reads the table of a statement without a query.
+///
+/// # Errors
+/// Something in it is not offered.
+pub(super) fn new_table(create: &ast::CreateTable) -> Result<NewTable, EngineError> {
     let (spec, listed) = read_definition(create)?;
     let schema = listed.schema(&spec.name)?;
-    boxed(CreateTableStatement(NewTable {
+    Ok(NewTable {
         spec,
         schema,
         defaults: listed.defaults,
         key: listed.key,
         rules: listed.rules,
-    }))
+    })
 }

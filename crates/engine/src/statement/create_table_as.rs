@@ -52,15 +52,23 @@ impl RunStatement for CreateTableAsStatement {
 /// # Errors
 /// Something in it is not offered.
 fn parse(statement: &ast::Statement) -> ParsedStatement {
-    let ast::Statement::CreateTable(create) = statement else {
-        return Ok(None);
-    };
-    let Some(query) = &create.query else {
-        return Ok(None);
-    };
+    match statement {
+        ast::Statement::CreateTable(create) if !create.temporary => match &create.query {
+            Some(query) => boxed(CreateTableAsStatement(new_table_as(create, query)?)),
+            None => Ok(None),
+        },
+        _ => Ok(None),
+    }
+}
+
+/// Reads the table of a statement with a query.
+///
+/// # Errors
+/// Something in it is not offered.
+pub(super) fn new_table_as(create: &ast::CreateTable, query: &ast::Query) -> Result<NewTableAs, EngineError> {
     let (spec, listed) = read_definition(create)?;
     let (schema, query) = match (listed.key.is_empty(), listed.columns.is_empty()) {
-        (no_key, true) if !no_key || listed.rules.is_empty() => (None, query.clone()),
+        (no_key, true) if !no_key || listed.rules.is_empty() => (None, Box::new(query.clone())),
         (_, true) => {
             return refuse(
                 "a constraint in CREATE TABLE … AS without PRIMARY KEY",
@@ -75,14 +83,14 @@ fn parse(statement: &ast::Statement) -> ParsedStatement {
         }
         (false, false) => (Some(listed.schema(&spec.name)?), distinctly_named(query)),
     };
-    boxed(CreateTableAsStatement(NewTableAs {
+    Ok(NewTableAs {
         spec,
         schema,
         defaults: listed.defaults,
         key: listed.key,
         rules: listed.rules,
         query,
-    }))
+    })
 }
 
 /// Fails for a `CREATE TABLE … AS` with a column that has no type, which the parser does not support.

@@ -19,6 +19,7 @@ type DropInPool = fn(&mut Transaction, &[String]) -> Result<Vec<String>, EngineE
 pub(crate) struct DropPlan {
     in_pool: Vec<(DropInPool, Vec<String>)>,
     in_stores: Vec<String>,
+    in_session: Vec<String>,
 }
 
 impl DropPlan {
@@ -32,6 +33,11 @@ impl DropPlan {
         self.in_stores.extend(names);
     }
 
+    /// Adds tables of the session.
+    pub(super) fn drop_in_session(&mut self, names: Vec<String>) {
+        self.in_session.extend(names);
+    }
+
     /// Drops the tables, and returns the names of their indexes. Blocks.
     ///
     /// # Errors
@@ -42,16 +48,19 @@ impl DropPlan {
         engine: &Arc<EngineContext>,
         cancel: &AtomicBool,
     ) -> Result<Vec<String>, EngineError> {
-        if !self.in_stores.is_empty() {
-            return self.run_with_stores(session, engine, cancel);
-        }
-        if self.in_pool.is_empty() {
-            Ok(Vec::new())
+        let indexes = if !self.in_stores.is_empty() {
+            self.run_with_stores(session, engine, cancel)?
+        } else if self.in_pool.is_empty() {
+            Vec::new()
         } else {
             session.change(engine, "DROP TABLE", cancel, |transaction| {
                 self.drop_from_pool(transaction)
-            })
+            })?
+        };
+        for name in &self.in_session {
+            session.set_temporary_table(name, None);
         }
+        Ok(indexes)
     }
 
     fn run_with_stores(

@@ -1,7 +1,7 @@
 //! `DROP TABLE` of tables of any kind.
 //!
 //! Invariant: all tables of a statement are dropped or none, also after a crash. External tables, which the
-//! session forgets at the end, cannot fail.
+//! session forgets at the end, cannot fail, and neither can temporary ones.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -16,7 +16,8 @@ use super::run::StatementRun;
 use super::statement_kind::{
     ParsedStatement, RunStatement, StatementFuture, StatementKind, StatementSyntax, boxed,
 };
-use super::table_kind::KINDS;
+use super::table_kind::{KINDS, TableKind};
+use super::temporary_table::TemporaryTableKind;
 use crate::QueryResult;
 use crate::session::DatabaseSession;
 
@@ -99,6 +100,7 @@ fn find_dropped(
     engine.stores.renew()?;
     let mut of_kinds = KINDS.map(|kind| (kind, Vec::new()));
     let mut dropped = DroppedTables::default();
+    let mut temporary = Vec::new();
     for name in names {
         if dropped.all.contains(name) {
             continue;
@@ -111,13 +113,15 @@ fn find_dropped(
             }
             Ok(None)
         };
-        let of_kind = if let Some(kind) = find(true)? {
+        let of_kind = if session.temporaries().table(name).is_some() {
+            &mut temporary
+        } else if let Some(kind) = find(true)? {
             &mut of_kinds[kind].1
         } else if session.externals().has(name) {
             &mut dropped.external
         } else if let Some(kind) = find(false)? {
             &mut of_kinds[kind].1
-        } else if if_exists {
+        } else if if_exists && !catalog.has_view(name) {
             continue;
         } else {
             return Err(catalog.no_table(name));
@@ -129,6 +133,9 @@ fn find_dropped(
         if !names.is_empty() {
             kind.drop_with(names, &mut dropped.stored);
         }
+    }
+    if !temporary.is_empty() {
+        TemporaryTableKind.drop_with(temporary, &mut dropped.stored);
     }
     Ok(dropped)
 }

@@ -88,24 +88,33 @@ pub(crate) fn insert_batch(
     zone: Option<Tz>,
 ) -> Result<u64, EngineError> {
     let open = transaction.catalog().objects().table(table)?;
-    let names: Vec<String> = batch
-        .schema()
-        .fields()
-        .iter()
-        .map(|field| field.name().clone())
-        .collect();
-    let from = if names.is_empty() {
-        vec![None; open.table.schema().fields().len()]
-    } else {
-        arrange(table, open.table.schema(), &names)?
-    };
-    let fitted = BatchFitter::new(format!("insert into {table}"), open.table.schema(), from)
-        .with_defaults(&open.table)
-        .in_zone(zone)
-        .batch(batch)?;
+    let fitted = named_rows(&open.table, batch, zone)?;
     let rows = fitted.num_rows() as u64;
     transaction.apply(&open, vec![TableChange::Insert(fitted)], rows)?;
     Ok(rows)
+}
+
+/// Returns a batch whose columns go by name with the columns and types of a table; columns that it lacks have
+/// their default.
+///
+/// # Errors
+/// No such column; a value does not fit.
+pub(crate) fn named_rows(
+    table: &dyn WrittenTable,
+    batch: &RecordBatch,
+    zone: Option<Tz>,
+) -> Result<RecordBatch, EngineError> {
+    let schema = batch.schema();
+    let names: Vec<String> = schema.fields().iter().map(|field| field.name().clone()).collect();
+    let from = if names.is_empty() {
+        vec![None; table.schema().fields().len()]
+    } else {
+        arrange(table.name(), table.schema(), &names)?
+    };
+    BatchFitter::new(format!("insert into {}", table.name()), table.schema(), from)
+        .with_defaults(table)
+        .in_zone(zone)
+        .batch(batch)
 }
 
 /// Inserts the rows of a query, and returns their number.

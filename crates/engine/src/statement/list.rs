@@ -7,15 +7,22 @@ use super::copy_from::COPY_FROM;
 use super::copy_to::COPY_TO;
 use super::create_external_table::CREATE_EXTERNAL_TABLE;
 use super::create_index::CREATE_INDEX;
+use super::create_macro::CREATE_MACRO;
 use super::create_table::CREATE_TABLE;
 use super::create_table_as::CREATE_TABLE_AS;
+use super::create_temporary_table::CREATE_TEMP_TABLE;
+use super::create_view::CREATE_VIEW;
 use super::delete::DELETE;
 use super::drop_index::DROP_INDEX;
+use super::drop_macro::DROP_MACRO;
 use super::drop_table::DROP_TABLE;
+use super::drop_view::DROP_VIEW;
 use super::insert::INSERT;
+use super::pragma::PRAGMA;
 use super::prepared::{DEALLOCATE, EXECUTE, PREPARE};
 use super::select::{DESCRIBE, EXPLAIN, SELECT, SHOW, SHOW_FUNCTIONS};
 use super::set::{RESET, SET};
+use super::show_create::SHOW_CREATE;
 use super::show_indexes::SHOW_INDEXES;
 use super::statement_kind::StatementKind;
 use super::transaction::{BEGIN, COMMIT, ROLLBACK};
@@ -29,13 +36,20 @@ pub(crate) const STATEMENT_KINDS: &[StatementKind] = &[
     EXPLAIN,
     DESCRIBE,
     SHOW,
+    SHOW_CREATE,
     SHOW_FUNCTIONS,
     SHOW_INDEXES,
+    PRAGMA,
     CREATE_TABLE,
     CREATE_TABLE_AS,
+    CREATE_TEMP_TABLE,
     ALTER_TABLE,
     DROP_TABLE,
     CREATE_EXTERNAL_TABLE,
+    CREATE_VIEW,
+    DROP_VIEW,
+    CREATE_MACRO,
+    DROP_MACRO,
     INSERT,
     UPDATE,
     DELETE,

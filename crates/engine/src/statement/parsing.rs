@@ -12,6 +12,7 @@ use halocline_sql::parse::parse_tree;
 use halocline_sql::unsupported::unsupported;
 
 use super::list::STATEMENT_KINDS;
+use super::pool_targets::checked;
 use super::statement_kind::{BoxedStatement, ParsedStatement, StatementSyntax, sql_statement};
 
 /// Parses one statement, with `values` in place of its parameters.
@@ -56,7 +57,7 @@ pub(crate) fn from_tree(tree: Parsed) -> Result<BoxedStatement, EngineError> {
                 if let Some(statement) = sql_statement(&tree)
                     && let Some(parsed) = parse(statement)?
                 {
-                    return Ok(parsed);
+                    return Ok(checked(statement, parsed));
                 }
             }
             _ => {}

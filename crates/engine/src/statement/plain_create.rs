@@ -18,13 +18,22 @@ use halocline_values::storable::{storable_schema, to_schema};
 use super::defaults::default_of;
 use super::kept_indexes::KeptIndexes;
 use super::plain_drop::drop_table;
+use super::table_kind::taken_by_view;
 
 /// Returns true if the table must be created, and false if an existing one suffices.
 ///
 /// # Errors
-/// The table exists and must not be replaced.
+/// The table exists and must not be replaced; a view has its name.
 pub(crate) fn is_needed(spec: &TableSpec, transaction: &mut Transaction) -> Result<bool, EngineError> {
-    if !transaction.catalog().has_table(&spec.name) || spec.or_replace {
+    let catalog = transaction.catalog();
+    if !catalog.has_table(&spec.name) {
+        return if catalog.has_view(&spec.name) {
+            Err(taken_by_view(&spec.name))
+        } else {
+            Ok(true)
+        };
+    }
+    if spec.or_replace {
         return Ok(true);
     }
     if spec.if_not_exists {

@@ -3,7 +3,7 @@
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast;
 use halocline_sql::EngineError;
-use halocline_sql::parse::refuse;
+use halocline_sql::parse::{parse_tree, refuse};
 
 use super::run::StatementRun;
 use super::show_indexes::is_show_indexes;
@@ -47,10 +47,16 @@ pub(super) const DESCRIBE: StatementKind = StatementKind {
 pub(super) const SHOW: StatementKind = StatementKind {
     name: "SHOW",
     example: "SHOW TABLES",
-    syntax: &[StatementSyntax::Whole {
-        is: is_show,
-        parse: planned,
-    }],
+    syntax: &[
+        StatementSyntax::Whole {
+            is: is_show,
+            parse: planned,
+        },
+        StatementSyntax::Whole {
+            is: is_show_tables,
+            parse: show_tables,
+        },
+    ],
 };
 
 /// `SHOW FUNCTIONS` in the list of statements.
@@ -106,7 +112,51 @@ fn explain(tree: Parsed) -> Result<BoxedStatement, EngineError> {
 fn is_show(tree: &Parsed) -> bool {
     sql_statement(tree).is_some_and(|statement| match statement {
         ast::Statement::ShowVariable { .. } => !is_show_indexes(statement),
-        ast::Statement::ShowTables { .. } | ast::Statement::ShowColumns { .. } => true,
+        ast::Statement::ShowColumns { .. } => true,
         _ => false,
     })
+}
+
+/// The tables and views of the schema by name, each with its kind.
+const TABLES: &str = "SELECT table_name AS name, CASE table_type WHEN 'VIEW' THEN 'view' WHEN 'LOCAL TEMPORARY' THEN 'temporary table' ELSE 'table' END AS kind \
+                      FROM information_schema.tables WHERE table_schema = 'public' ORDER BY name";
+
+fn is_show_tables(tree: &Parsed) -> bool {
+    matches!(sql_statement(tree), Some(ast::Statement::ShowTables { .. }))
+}
+
+/// Returns the query for the tables and views.
+///
+/// # Errors
+/// It cannot be parsed, which does not happen.
+pub(super) fn show_tables_query() -> Result<BoxedStatement, EngineError> {
+    planned(parse_tree(TABLES)?)
+}
+
+/// Parses `SHOW TABLES`.
+///
+/// # Errors
+/// It has options.
+fn show_tables(tree: Parsed) -> Result<BoxedStatement, EngineError> {
+    match sql_statement(&tree) {
+        Some(ast::Statement::ShowTables {
+            terse: false,
+            history: false,
+            extended: false,
+            full: false,
+            external: false,
+            show_options:
+                ast::ShowStatementOptions {
+                    show_in: None,
+                    starts_with: None,
+                    limit: None,
+                    limit_from: None,
+                    filter_position: None,
+                },
+        }) => show_tables_query(),
+        _ => refuse(
+            "an option of SHOW TABLES",
+            "SELECT from information_schema.tables with a condition",
+        ),
+    }
 }

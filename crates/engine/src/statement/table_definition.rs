@@ -14,10 +14,10 @@ use super::columns::ListedColumns;
 /// Something in it is not offered.
 pub(super) fn read_definition(create: &ast::CreateTable) -> Result<(TableSpec, ListedColumns), EngineError> {
     let name = object_name(&create.name)?;
-    if create.temporary || create.external {
+    if create.external {
         return refuse(
-            "a temporary table",
-            "use WITH … in the query, or create the table and drop it",
+            "this form of CREATE EXTERNAL TABLE",
+            "write CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'file'",
         );
     }
     if create.like.is_some() || create.clone.is_some() {

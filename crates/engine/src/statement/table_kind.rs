@@ -21,12 +21,13 @@ use super::keyed_table::KeyedTableKind;
 use super::plain_table::PlainTableKind;
 use super::run::StatementRun;
 use super::table_changes::{Alter, CopyFrom, Delete, Insert, NewTable, NewTableAs, Update};
+use super::temporary_table::TemporaryTableKind;
 use super::truncate_plan::TruncatePlan;
 use crate::session::DatabaseSession;
 
 /// All kinds of tables, in the order in which names are looked up and a statement over tables of several
 /// kinds changes them. The last one also takes names of no table: its statements report that there is none.
-pub(super) const KINDS: [&dyn TableKind; 2] = [&KeyedTableKind, &PlainTableKind];
+pub(super) const KINDS: [&dyn TableKind; 3] = [&TemporaryTableKind, &KeyedTableKind, &PlainTableKind];
 
 /// A callback that decides whether a statement goes on after an error with the table of this name.
 pub(super) type OnTableError<'a> = dyn FnMut(&str, EngineError) -> Result<(), EngineError> + 'a;
@@ -235,15 +236,27 @@ pub(super) fn kind_of_key(key: &[String]) -> &'static dyn TableKind {
 /// Returns true if a table of a kind other than `own` has this name.
 ///
 /// # Errors
-/// The pool or the stores cannot be read.
+/// A view has it; the pool or the stores cannot be read.
 pub(super) fn is_taken(run: &StatementRun<'_>, name: &str, own: &dyn TableKind) -> Result<bool, EngineError> {
     let catalog = run.session.peek(run.engine)?;
+    if catalog.has_view(name) && !catalog.has_table(name) {
+        return Err(taken_by_view(name));
+    }
     for kind in KINDS {
         if kind.name() != own.name() && kind.has(&catalog, run.engine, name)? {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Returns the error for a new table, or a new name of one, that a view has.
+pub(super) fn taken_by_view(name: &str) -> EngineError {
+    EngineError::Exists {
+        kind: "view",
+        name: name.to_owned(),
+        instead: "drop it with DROP VIEW, or choose another name",
+    }
 }
 
 /// Returns the message, or the error, for a new table whose name one of another kind has, which is not

@@ -48,6 +48,7 @@ impl RunStatement for BeginStatement {
     fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         Box::pin(async move {
             run.session.slot().open()?;
+            run.session.temporaries().begin();
             Ok(QueryResult::done("begun"))
         })
     }
@@ -61,8 +62,7 @@ impl RunStatement for CommitStatement {
     fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         Box::pin(async move {
             let cancel = run.cancel_flag();
-            run.blocking(move |session, _| session.slot().commit(&cancel))
-                .await?;
+            run.blocking(move |session, _| session.commit(&cancel)).await?;
             Ok(QueryResult::done("committed"))
         })
     }
@@ -75,7 +75,7 @@ pub(super) struct RollbackStatement;
 impl RunStatement for RollbackStatement {
     fn run(self: Box<Self>, run: StatementRun<'_>) -> StatementFuture<'_> {
         Box::pin(async move {
-            run.blocking(|session, _| session.slot().roll_back()).await?;
+            run.blocking(|session, _| session.roll_back()).await?;
             Ok(QueryResult::done("rolled back"))
         })
     }

@@ -20,6 +20,7 @@ type TruncateInPool = fn(&mut Transaction, &[String], bool) -> Result<Vec<String
 pub(crate) struct TruncatePlan {
     in_pool: Vec<(TruncateInPool, Vec<String>)>,
     in_stores: Vec<String>,
+    in_session: Vec<String>,
 }
 
 impl TruncatePlan {
@@ -31,6 +32,11 @@ impl TruncatePlan {
     /// Adds tables in stores.
     pub(super) fn truncate_in_stores(&mut self, names: Vec<String>) {
         self.in_stores.extend(names);
+    }
+
+    /// Adds tables of the session.
+    pub(super) fn truncate_in_session(&mut self, names: Vec<String>) {
+        self.in_session.extend(names);
     }
 
     /// Deletes all rows of the tables, and returns the names of those that are there. Blocks.
@@ -45,13 +51,23 @@ impl TruncatePlan {
         if_exists: bool,
         cancel: &AtomicBool,
     ) -> Result<Vec<String>, EngineError> {
-        if self.in_stores.is_empty() {
+        let mut emptied = if !self.in_stores.is_empty() {
+            self.run_with_stores(session, engine, if_exists, cancel)?
+        } else if !self.in_pool.is_empty() {
             session.change(engine, "TRUNCATE", cancel, |transaction| {
                 self.truncate_from_pool(transaction, if_exists)
-            })
+            })?
         } else {
-            self.run_with_stores(session, engine, if_exists, cancel)
+            Vec::new()
+        };
+        // Of these nothing can fail but that a table was dropped meanwhile.
+        for name in &self.in_session {
+            session
+                .temporaries()
+                .change_table(name, |table| Ok(table.emptied()))?;
+            emptied.push(name.clone());
         }
+        Ok(emptied)
     }
 
     fn run_with_stores(

@@ -60,14 +60,27 @@ pub(super) const STEPS: &[&[&str]] = &[
         "ALTER TABLE t ALTER COLUMN m DROP DEFAULT",
         "COMMIT",
     ],
+    &["CREATE VIEW w AS SELECT i FROM t WHERE i < 50"],
+    &[
+        "BEGIN",
+        "CREATE OR REPLACE VIEW w AS SELECT n FROM u",
+        "INSERT INTO u VALUES (77)",
+        "COMMIT",
+    ],
+    &["CREATE VIEW z AS SELECT * FROM w"],
+    &["DROP VIEW w, z"],
     &["CREATE OR REPLACE TABLE u AS SELECT i AS n FROM t WHERE i > 4000"],
     &["TRUNCATE t"],
 ];
 
-/// Returns all rows of both tables.
+/// Returns all rows of both tables, and the views.
 async fn state(db: &Database) -> Result<Vec<String>, String> {
     let mut all = Vec::new();
-    for text in ["SELECT * FROM t WHERE i IS NOT NULL", "SELECT * FROM u"] {
+    for text in [
+        "SELECT * FROM t WHERE i IS NOT NULL",
+        "SELECT * FROM u",
+        "SELECT definition FROM information_schema.views WHERE definition IS NOT NULL",
+    ] {
         all.extend(sorted(&rows(db, text).await?));
         all.push("end".into());
     }

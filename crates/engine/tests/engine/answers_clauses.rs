@@ -98,7 +98,6 @@ async fn no_clause_is_dropped_silently() {
         ("CREATE TABLE u (a INT, UNIQUE (a))", "constraint"),
         ("CREATE TABLE u (a VARCHAR COLLATE \"C\")", "COLLATE"),
         ("CREATE TRANSIENT TABLE u (a INT)", "TRANSIENT"),
-        ("CREATE TEMPORARY TABLE u (a INT)", "temporary"),
         ("CREATE INDEX CONCURRENTLY i ON t (a)", "CONCURRENTLY"),
         ("CREATE INDEX i ON t (a) NULLS NOT DISTINCT", "NULLS"),
         ("CREATE INDEX i ON t (a text_ops)", "operator class"),
@@ -116,10 +115,7 @@ async fn no_clause_is_dropped_silently() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(query(&db, "SELECT count(*), sum(a) FROM t").await, ["100|5050"]);
-    assert_eq!(
-        query(&db, "SHOW TABLES").await.len(),
-        query(&db, "SELECT * FROM information_schema.tables").await.len()
-    );
+    assert_eq!(query(&db, "SHOW TABLES").await, ["t|table"]);
     // What is understood goes on.
     for text in [
         "SELECT b, count(*) FROM t GROUP BY ROLLUP (b)",

@@ -3,7 +3,7 @@
 use datafusion::sql::sqlparser::ast::{self, Expr, Ident, ObjectName, Value};
 
 use crate::EngineError;
-use crate::{CATALOG, SCHEMA};
+use crate::{CATALOG, POOL_SCHEMA, SCHEMA};
 
 /// Returns an identifier as the catalog knows it: lower case unless quoted.
 pub fn identifier(ident: &Ident) -> String {
@@ -25,7 +25,9 @@ pub fn object_name(name: &ObjectName) -> Result<String, EngineError> {
         .map(identifier)
         .collect();
     match parts.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [name] | [SCHEMA, name] | [CATALOG, SCHEMA, name] if !name.is_empty() => Ok((*name).to_string()),
+        [name] | [SCHEMA | POOL_SCHEMA, name] | [CATALOG, SCHEMA | POOL_SCHEMA, name] if !name.is_empty() => {
+            Ok((*name).to_string())
+        }
         _ => Err(EngineError::Unsupported {
             what: format!("the name {name}"),
             instead: format!("a pool has one schema, {CATALOG}.{SCHEMA}: leave it out"),

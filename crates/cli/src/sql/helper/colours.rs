@@ -1,8 +1,8 @@
 //! Colours for keywords, texts, numbers and comments of SQL.
 
+use halocline_engine::reference::is_keyword;
 use halocline_engine::{SqlPart, SqlParts};
 
-use crate::sql::keywords::is_keyword;
 use crate::sql::statements::is_command;
 
 const KEYWORD: &str = "\u{1b}[1;34m";

@@ -10,13 +10,13 @@ use std::collections::BTreeSet;
 use arrow_array::cast::AsArray;
 use arrow_cast::cast;
 use arrow_schema::DataType;
+use halocline_engine::ddl::quoted_name;
+use halocline_engine::reference::KEYWORDS;
 use halocline_engine::{Database, SqlPart, SqlParts};
 use rustyline::completion::{FilenameCompleter, Pair};
 use tokio::runtime::Handle;
 
 use crate::sql::commands::COMMANDS;
-use crate::sql::describe::ddl::quoted_name;
-use crate::sql::keywords::KEYWORDS;
 
 /// Queries for names that statements write as they are.
 const PLAIN_NAMES: [&str; 2] = [

@@ -42,7 +42,10 @@ fn a_schema_makes_the_same_tables_again() {
         "p",
         "CREATE TABLE a (id bigint NOT NULL, \"Größe\" decimal(5, 2) DEFAULT 0.5, note text DEFAULT 'it''s') WITH (sort = 'id');
          CREATE TABLE b (org text, n int, at timestamp(6), PRIMARY KEY (org, n));
-         CREATE INDEX i ON a USING elf (note, id) WITH (order = 'given', placement = 'static', dram = '16MiB')",
+         CREATE INDEX i ON a USING elf (note, id) WITH (order = 'given', placement = 'static', dram = '16MiB');
+         CREATE MACRO twice(x) AS x * 2;
+         CREATE VIEW z (n) AS SELECT twice(id) FROM a;
+         CREATE VIEW c AS SELECT max(n) AS \"Most\" FROM z -- of all",
     ]);
     let schema = printed(&home, &["p"], ".schema");
     assert!(
@@ -53,6 +56,17 @@ fn a_schema_makes_the_same_tables_again() {
     home.ok(&["sql", "q", "-f", "schema.sql"]);
     assert_eq!(printed(&home, &["q"], ".schema"), schema);
     assert!(!printed(&home, &["p"], ".schema b").contains("TABLE a"));
+    for command in ["\\d z", ".schema z"] {
+        let view = printed(&home, &["p"], command);
+        assert_eq!(
+            view, "CREATE VIEW z (n) AS\nSELECT twice(id) FROM a;\n",
+            "{command}"
+        );
+    }
+    for command in ["\\d", "\\dt"] {
+        assert!(printed(&home, &["p"], command).contains("│ z "), "{command}");
+    }
+    assert!(stdout(&home.ok(&["info", "p"])).contains("CREATE VIEW c AS"));
 }
 
 #[test]

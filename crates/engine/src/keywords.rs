@@ -1,7 +1,7 @@
-//! The words of SQL that the shell completes and colours.
+//! The words of SQL that the shell completes and colours, and that names are quoted for.
 
 /// Keywords in alphabetical order.
-pub(super) static KEYWORDS: [&str; 136] = [
+pub static KEYWORDS: [&str; 138] = [
     "ADD",
     "ADVISE",
     "ALL",
@@ -118,6 +118,7 @@ pub(super) static KEYWORDS: [&str; 136] = [
     "STORED",
     "TABLE",
     "TABLES",
+    "TEMP",
     "TEXT",
     "THEN",
     "TIME",
@@ -134,6 +135,7 @@ pub(super) static KEYWORDS: [&str; 136] = [
     "VALUES",
     "VARCHAR",
     "VERBOSE",
+    "VIEW",
     "WHEN",
     "WHERE",
     "WINDOW",
@@ -141,7 +143,7 @@ pub(super) static KEYWORDS: [&str; 136] = [
 ];
 
 /// Returns true if a word is one of them, in any case.
-pub(super) fn is_keyword(word: &str) -> bool {
+pub fn is_keyword(word: &str) -> bool {
     let word = word.to_ascii_uppercase();
     KEYWORDS.binary_search(&word.as_str()).is_ok()
 }

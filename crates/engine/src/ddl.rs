@@ -1,8 +1,7 @@
 //! The statements that create tables and indexes as they are.
 
-use halocline_engine::{IndexInfo, KeyedTableInfo, TableInfo, TableRule};
-
-use crate::sql::keywords::is_keyword;
+use crate::keywords::is_keyword;
+use crate::{IndexInfo, KeyedTableInfo, TableInfo, TableRule};
 
 /// Types whose values are written without quotes, by how their names begin.
 const PLAIN_TYPES: [&str; 8] = [
@@ -39,7 +38,7 @@ impl ColumnText<'_> {
 }
 
 /// Returns the statement that creates a table without a primary key.
-pub(super) fn create_table(table: &TableInfo) -> String {
+pub fn create_table(table: &TableInfo) -> String {
     let columns = table.columns.iter().map(|column| ColumnText {
         name: &column.name,
         type_name: &column.r#type,
@@ -54,20 +53,20 @@ pub(super) fn create_table(table: &TableInfo) -> String {
 }
 
 /// Returns the statement that creates a table with a primary key.
-pub(super) fn create_keyed_table(table: &KeyedTableInfo) -> String {
+pub fn create_keyed_table(table: &KeyedTableInfo) -> String {
     let columns = table.columns.iter().map(|column| ColumnText {
         name: &column.name,
         type_name: &column.r#type,
         nullable: column.nullable,
         default: column.default.as_deref(),
     });
-    let key = format!("PRIMARY KEY ({})", names(&table.primary_key));
+    let key = format!("PRIMARY KEY ({})", quoted_names(&table.primary_key));
     let constraints = std::iter::once(key).chain(constraints(&table.rules));
     create(&table.name, columns, constraints) + ";"
 }
 
 /// Returns the statement that creates an index.
-pub(super) fn create_index(index: &IndexInfo) -> String {
+pub fn create_index(index: &IndexInfo) -> String {
     let mut options = vec!["order = 'given'".to_owned()];
     if index.layout != "packed" {
         options.push(format!("layout = {}", quoted(&index.layout)));
@@ -82,7 +81,7 @@ pub(super) fn create_index(index: &IndexInfo) -> String {
         "CREATE INDEX {} ON {} USING elf ({}) WITH ({});",
         quoted_name(&index.name),
         quoted_name(&index.table),
-        names(&index.columns),
+        quoted_names(&index.columns),
         options.join(", ")
     )
 }
@@ -106,13 +105,14 @@ fn constraints(rules: &[TableRule]) -> impl Iterator<Item = String> + '_ {
         TableRule::Unique { name, columns, .. } => Some(format!(
             "CONSTRAINT {} UNIQUE ({})",
             quoted_name(name),
-            names(columns)
+            quoted_names(columns)
         )),
         _ => None,
     })
 }
 
-fn names(names: &[String]) -> String {
+/// Returns names as a list in a statement.
+pub(crate) fn quoted_names(names: &[String]) -> String {
     let names: Vec<_> = names.iter().map(|name| quoted_name(name)).collect();
     names.join(", ")
 }
@@ -123,7 +123,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Returns a name as statements have to write it.
-pub(in crate::sql) fn quoted_name(name: &str) -> String {
+pub fn quoted_name(name: &str) -> String {
     let is_part = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_';
     let is_plain = name.chars().all(is_part)
         && !name.starts_with(|c: char| c.is_ascii_digit())
