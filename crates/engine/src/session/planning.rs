@@ -28,7 +28,7 @@ use halocline_catalog::settings::SessionSettings;
 use halocline_scan::plan::{ScanRecorder, record};
 use halocline_scan::provider::PoolCatalogList;
 use halocline_sql::error::external;
-use halocline_sql::names::{Depth, Renamer};
+use halocline_sql::names::{CaseRewriter, Depth, OtherCase, Renamer};
 use halocline_sql::syntax::{RelationNames, visit};
 use halocline_sql::using::{self, MergedColumns, PlannedColumns};
 use halocline_sql::{CATALOG, SCHEMA};
@@ -114,6 +114,7 @@ impl StatementPlanner {
     /// # Errors
     /// It cannot be planned.
     pub(super) async fn plan_over_views(&self, mut statement: Parsed) -> Result<LogicalPlan, EngineError> {
+        let written = syntax::query(&statement).is_some().then(|| statement.clone());
         semantics::refine(&mut statement)?;
         self.merge_columns(&mut statement).await?;
         let unnamed = syntax::query(&statement)
@@ -137,10 +138,24 @@ impl StatementPlanner {
             }
             (planned, _) => planned,
         };
-        let plan = planned.map_err(|error| match self.names.missing.cause(&error) {
-            Some(name) => self.no_table(&name),
-            None => error.into(),
-        })?;
+        let plan = match planned {
+            Ok(plan) => plan,
+            Err(error) => {
+                if let Some(case) = OtherCase::cause(&error)
+                    && let Some(mut respelt) = written
+                {
+                    let mut rewriter = CaseRewriter::new(case);
+                    let _ = syntax::visit_mut(&mut respelt, &mut rewriter);
+                    if rewriter.changed {
+                        return Box::pin(self.plan_over_views(respelt)).await;
+                    }
+                }
+                return Err(match self.names.missing.cause(&error) {
+                    Some(name) => self.no_table(&name),
+                    None => error.into(),
+                });
+            }
+        };
         Ok(match plan {
             LogicalPlan::Copy(mut copy) => {
                 copy.input = names::stored_plan(copy.input)?;
@@ -215,8 +230,23 @@ impl StatementPlanner {
         self.plan_views_named(&names).await?;
         let context = self.context_of(names).await?;
         let planner = self.syntax_planner(&context);
-        let planned =
-            |expression: ast::Expr| planner.sql_to_expr(expression, schema, &mut PlannerContext::new());
+        let planned = |mut expression: ast::Expr| {
+            loop {
+                let mut respelt = expression.clone();
+                let error = match planner.sql_to_expr(expression, schema, &mut PlannerContext::new()) {
+                    Ok(planned) => return Ok(planned),
+                    Err(error) => error,
+                };
+                let Some(mut rewriter) = OtherCase::cause(&error).map(CaseRewriter::new) else {
+                    return Err(error);
+                };
+                let _ = syntax::walk_mut(&mut respelt, &mut rewriter);
+                if !rewriter.changed {
+                    return Err(error);
+                }
+                expression = respelt;
+            }
+        };
         let plan = |mut expression: ast::Expr| {
             semantics::refine_expression(&mut expression)?;
             if using::merges_columns(&expression) {

@@ -12,17 +12,17 @@ async fn no_clause_is_dropped_silently() {
     .await;
     let mut wrong = Vec::new();
     for (text, named) in [
-        ("SELECT count(*) FROM t TABLESAMPLE BERNOULLI (10)", "TABLESAMPLE"),
+        ("SELECT count(*) FROM t TABLESAMPLE BERNOULLI (a)", "TABLESAMPLE"),
         (
             "SELECT count(*) FROM t TABLESAMPLE SYSTEM (10) REPEATABLE (1)",
             "TABLESAMPLE",
         ),
         (
-            "SELECT count(*) FROM (SELECT * FROM t) AS s TABLESAMPLE (10 ROWS)",
+            "SELECT count(*) FROM (SELECT * FROM t) AS s TABLESAMPLE (10 ROWS) REPEATABLE (1)",
             "TABLESAMPLE",
         ),
         (
-            "SELECT a FROM t WHERE a IN (SELECT a FROM t TABLESAMPLE BERNOULLI (10))",
+            "SELECT a FROM t WHERE a IN (SELECT a FROM t TABLESAMPLE BERNOULLI (10) REPEATABLE (1))",
             "TABLESAMPLE",
         ),
         (
@@ -31,7 +31,7 @@ async fn no_clause_is_dropped_silently() {
         ),
         ("SELECT a FROM t FOR SHARE", "FOR UPDATE or FOR SHARE"),
         ("SELECT a FROM t FETCH FIRST 3 ROWS WITH TIES", "FETCH"),
-        ("SELECT a FROM t FETCH FIRST 3 ROWS ONLY", "FETCH"),
+        ("SELECT a FROM t LIMIT 2 FETCH FIRST 3 ROWS ONLY", "FETCH"),
         ("SELECT TOP 3 a FROM t", "TOP"),
         ("SELECT a INTO u FROM t", "INTO"),
         ("SELECT a FROM t PREWHERE a > 3", "PREWHERE"),
@@ -60,19 +60,19 @@ async fn no_clause_is_dropped_silently() {
         ("SELECT a FROM t GLOBAL JOIN t AS u USING (a)", "GLOBAL"),
         ("SELECT CAST(a AS VARCHAR) COLLATE \"C\" FROM t", "COLLATE"),
         (
-            "COPY (SELECT a FROM t TABLESAMPLE BERNOULLI (10)) TO '/nowhere/x.csv'",
+            "COPY (SELECT a FROM t TABLESAMPLE BERNOULLI (10) REPEATABLE (1)) TO '/nowhere/x.csv'",
             "TABLESAMPLE",
         ),
         (
-            "EXPLAIN SELECT a FROM t TABLESAMPLE BERNOULLI (10)",
+            "EXPLAIN SELECT a FROM t TABLESAMPLE BERNOULLI (10) REPEATABLE (1)",
             "TABLESAMPLE",
         ),
         (
-            "CREATE TABLE u AS SELECT a FROM t TABLESAMPLE BERNOULLI (10)",
+            "CREATE TABLE u AS SELECT a FROM t TABLESAMPLE BERNOULLI (10) REPEATABLE (1)",
             "TABLESAMPLE",
         ),
         (
-            "INSERT INTO t SELECT a, b FROM t TABLESAMPLE BERNOULLI (10)",
+            "INSERT INTO t SELECT a, b FROM t TABLESAMPLE BERNOULLI (10) REPEATABLE (1)",
             "TABLESAMPLE",
         ),
         ("DELETE FROM t TABLESAMPLE BERNOULLI (10)", "TABLESAMPLE"),

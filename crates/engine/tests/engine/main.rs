@@ -68,6 +68,7 @@ mod plan_tree;
 mod prepared;
 mod prepared_random;
 mod providers;
+mod query_forms;
 mod random;
 mod recorded;
 mod reference;

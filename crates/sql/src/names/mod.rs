@@ -11,6 +11,7 @@
 //! - a derived table, a common table expression, a new table and a file have distinct names as in DuckDB: the
 //!   second `a` is `a_1`.
 
+mod case;
 mod detect;
 mod label;
 mod operator;
@@ -25,6 +26,7 @@ use datafusion::common::Result;
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, col};
 use datafusion::prelude::Expr;
 
+pub use case::{CaseRewriter, OtherCase};
 pub use detect::{has_equal_groups, is_about_names, may_repeat};
 pub use operator::LabelPlanner;
 pub use order::depth_of_order;

@@ -1,5 +1,6 @@
 //! Syntax trees of statements, and the parts of them that several statements have.
 
+mod forms;
 mod frames;
 mod parts;
 
@@ -32,6 +33,7 @@ pub fn parse_tree(text: &str) -> Result<Parsed, EngineError> {
     match (statements.pop_front(), statements.len()) {
         (Some(mut statement), 0) => {
             Nesting::bound(&mut statement)?;
+            forms::rewrite(&mut statement)?;
             semantics::check(&statement)?;
             if text.contains('?') {
                 number_question_marks(&mut statement)?;

@@ -111,6 +111,10 @@ impl Dialect for SqlDialect {
         true
     }
 
+    fn supports_order_by_all(&self) -> bool {
+        true
+    }
+
     fn supports_alter_column_type_using(&self) -> bool {
         true
     }
