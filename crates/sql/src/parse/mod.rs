@@ -1,5 +1,6 @@
 //! Syntax trees of statements, and the parts of them that several statements have.
 
+mod copy_options;
 mod forms;
 mod frames;
 mod parts;
@@ -27,7 +28,10 @@ pub fn parse_tree(text: &str) -> Result<Parsed, EngineError> {
         Ok(statements) => statements,
         Err(error) => match frames::with_markers(text) {
             Some(tokens) => statements_of(tokens.into())?,
-            None => return Err(error.into()),
+            None => match copy_options::with_clauses(text)? {
+                Some(tokens) => statements_of(tokens.into())?,
+                None => return Err(error.into()),
+            },
         },
     };
     match (statements.pop_front(), statements.len()) {
