@@ -82,7 +82,7 @@ impl TableKind for TemporaryTableKind {
                 ..
             } = table;
             let name = spec.name.as_str();
-            let schema = Arc::new(storable_schema(&schema));
+            let schema = storable_schema(&schema);
             let repeated = {
                 let mut distinct = BTreeSet::new();
                 let mut names = schema.fields().iter().map(|field| field.name().clone());
