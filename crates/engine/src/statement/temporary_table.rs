@@ -20,7 +20,7 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use halocline_catalog::Catalog;
 use halocline_catalog::context::EngineContext;
-use halocline_catalog::write::{BatchFitter, WrittenTable};
+use halocline_catalog::write::{BatchFitter, RowRules, WrittenTable};
 use halocline_import::{ImportOptions, ImportProgress, ImportReport};
 use halocline_sql::EngineError;
 use halocline_sql::names::stored_schema;
@@ -79,9 +79,11 @@ impl TableKind for TemporaryTableKind {
                 spec,
                 schema,
                 defaults,
+                rules,
                 ..
             } = table;
             let name = spec.name.as_str();
+            RowRules::plan(name, &schema, &rules)?;
             let schema = storable_schema(&schema);
             let repeated = {
                 let mut distinct = BTreeSet::new();
@@ -103,8 +105,8 @@ impl TableKind for TemporaryTableKind {
                 .zip(&defaults)
                 .map(default)
                 .collect::<Result<_, _>>()?;
-            run.session
-                .set_temporary_table(name, Some(TemporaryTable::new(name, schema, values)));
+            let table = TemporaryTable::new(name, schema, values).with_rules(rules);
+            run.session.set_temporary_table(name, Some(table));
             Ok(format!("table {name} for this session: 0 rows"))
         })
     }

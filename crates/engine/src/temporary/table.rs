@@ -14,6 +14,7 @@ use datafusion::datasource::MemTable;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use halocline_catalog::delta::compact;
 use halocline_catalog::write::WrittenTable;
+use halocline_columns::{TableRule, TableRules};
 use halocline_scan::plan::ADDRESS;
 use halocline_sql::EngineError;
 use roaring::RoaringTreemap;
@@ -49,6 +50,7 @@ pub(crate) struct TemporaryTable {
     name: String,
     schema: SchemaRef,
     defaults: Arc<[Option<ArrayRef>]>,
+    rules: Arc<TableRules>,
     batches: Vec<Arc<StoredBatch>>,
 }
 
@@ -64,6 +66,10 @@ impl WrittenTable for TemporaryTable {
     fn default_value(&self, column: usize) -> Option<&ArrayRef> {
         self.defaults.get(column).and_then(Option::as_ref)
     }
+
+    fn rules(&self) -> &Arc<TableRules> {
+        &self.rules
+    }
 }
 
 impl TemporaryTable {
@@ -74,7 +80,16 @@ impl TemporaryTable {
             name: name.to_owned(),
             schema,
             defaults: defaults.into(),
+            rules: Arc::default(),
             batches: Vec::new(),
+        }
+    }
+
+    /// Returns the table with rules that its rows obey.
+    pub(crate) fn with_rules(self, rules: Vec<TableRule>) -> Self {
+        Self {
+            rules: Arc::new(rules.into()),
+            ..self
         }
     }
 
