@@ -14,6 +14,7 @@ use crate::nesting::Nesting;
 use crate::question_marks::number_question_marks;
 use crate::semantics;
 use crate::syntax::SqlDialect;
+use crate::unsupported::unsupported_text;
 
 /// Parses the text of one statement that the parser supports, and numbers its parameters `?`.
 ///
@@ -30,7 +31,7 @@ pub fn parse_tree(text: &str) -> Result<Parsed, EngineError> {
             Some(tokens) => statements_of(tokens.into())?,
             None => match copy_options::with_clauses(text)? {
                 Some(tokens) => statements_of(tokens.into())?,
-                None => return Err(error.into()),
+                None => return Err(unsupported_text(text).unwrap_or_else(|| error.into())),
             },
         },
     };

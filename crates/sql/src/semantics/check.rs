@@ -14,6 +14,7 @@ use datafusion::sql::sqlparser::ast::{
 use crate::EngineError;
 use crate::functions;
 use crate::syntax::{Node, walk};
+use crate::unsupported::LATEST;
 
 /// Refuses what would be dropped of a statement or query.
 ///
@@ -170,6 +171,17 @@ impl Visitor for DroppedClauses {
                     "number the rows with row_number() OVER ()",
                 )
             }
+            TableFactor::Pivot { .. } => refuse(
+                true,
+                "PIVOT",
+                "write an aggregate for each column: sum(x) FILTER (WHERE a = 'b')",
+            ),
+            TableFactor::Unpivot { .. } => {
+                refuse(true, "UNPIVOT", "write UNION ALL of a SELECT for each column")
+            }
+            TableFactor::MatchRecognize { .. } => {
+                refuse(true, "MATCH_RECOGNIZE", "compare rows with lag() and lead()")
+            }
             // Planning knows these to the last field, or refuses them.
             _ => ControlFlow::Continue(()),
         }
@@ -292,6 +304,10 @@ fn joins(table: &TableWithJoins) -> CheckFlow {
             "STRAIGHT_JOIN",
             "write JOIN; the order is decided by costs",
         )?;
+        let asof = matches!(join_operator, JoinOperator::AsOf { .. });
+        refuse(asof, "ASOF JOIN", LATEST)?;
+        let applied = matches!(join_operator, JoinOperator::CrossApply | JoinOperator::OuterApply);
+        refuse(applied, "APPLY", "write CROSS JOIN LATERAL or LEFT JOIN LATERAL")?;
         refuse(
             lacks_condition(join_operator),
             "JOIN without ON or USING",
