@@ -32,6 +32,13 @@ async fn no_clause_is_dropped_silently() {
         ("SELECT a FROM t FOR SHARE", "FOR UPDATE or FOR SHARE"),
         ("SELECT a FROM t FETCH FIRST 3 ROWS WITH TIES", "FETCH"),
         ("SELECT a FROM t LIMIT 2 FETCH FIRST 3 ROWS ONLY", "FETCH"),
+        ("SELECT * ILIKE 'a%' FROM t", "* ILIKE"),
+        ("SELECT * EXCLUDE (a) REPLACE (1 AS a) FROM t", "REPLACE of a column"),
+        ("SELECT * FROM t PIVOT (sum(a) FOR b IN (1, 2))", "PIVOT"),
+        (
+            "SELECT * FROM t ASOF JOIN t AS u ON t.b = u.b AND t.a >= u.a",
+            "ASOF JOIN",
+        ),
         ("SELECT TOP 3 a FROM t", "TOP"),
         ("SELECT a INTO u FROM t", "INTO"),
         ("SELECT a FROM t PREWHERE a > 3", "PREWHERE"),

@@ -30,6 +30,8 @@ async fn forms_answer_as_what_they_stand_for() {
             vec!["2|2", "1|1", "0|3"],
         ),
         ("SELECT 2 AS x UNION ALL SELECT 1 ORDER BY ALL", vec!["1", "2"]),
+        ("SELECT count(*) FROM (FROM u) AS w", vec!["3"]),
+        ("FROM (SELECT a FROM t WHERE a < 2) AS w", vec!["1"]),
         ("SELECT count(*) FROM t SEMI JOIN u USING (b)", vec!["67"]),
         ("SELECT count(*) FROM t ANTI JOIN u ON t.b = u.b", vec!["33"]),
         ("SELECT count(*) FROM t TABLESAMPLE (7 ROWS)", vec!["7"]),

@@ -1,5 +1,5 @@
 //! Forms of queries that are written as others before anything else looks at them: `FETCH FIRST` as `LIMIT`,
-//! `ORDER BY ALL` as the numbers of the columns, `SEMI JOIN` and `ANTI JOIN` as those of the left side, and
+//! `ORDER BY ALL` as the numbers of the columns, `FROM t` as `SELECT * FROM t`, `SEMI JOIN` and `ANTI JOIN` as those of the left side, and
 //! `TABLESAMPLE` as a subquery.
 //!
 //! What a form cannot be written as stays, and is refused by name later.
@@ -9,9 +9,9 @@ use std::ops::ControlFlow;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Fetch, Ident, JoinOperator, LimitClause, ObjectNamePart, OrderBy, OrderByExpr,
-    OrderByKind, OrderByOptions, Query, Select, SelectItem, SetExpr, Statement as SqlStatement, TableAlias,
-    TableFactor, TableSample, TableSampleKind, TableSampleMethod, TableSampleUnit, TableWithJoins, Value,
-    VisitorMut,
+    OrderByKind, OrderByOptions, Query, Select, SelectFlavor, SelectItem, SetExpr, Statement as SqlStatement,
+    TableAlias, TableFactor, TableSample, TableSampleKind, TableSampleMethod, TableSampleUnit,
+    TableWithJoins, Value, VisitorMut, WildcardAdditionalOptions,
 };
 
 use crate::EngineError;
@@ -62,6 +62,10 @@ impl VisitorMut for Forms {
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<EngineError> {
         select.from.iter_mut().for_each(joins_of_the_left);
+        if select.flavor == SelectFlavor::FromFirstNoSelect {
+            select.flavor = SelectFlavor::Standard;
+            select.projection = vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())];
+        }
         ControlFlow::Continue(())
     }
 
@@ -305,6 +309,7 @@ mod tests {
                 "SELECT a FROM t UNION SELECT b FROM u ORDER BY ALL",
                 "SELECT a FROM t UNION SELECT b FROM u ORDER BY 1",
             ),
+            ("FROM t", "SELECT * FROM t"),
             (
                 "SELECT * FROM t SEMI JOIN u USING (a)",
                 "SELECT * FROM t LEFT SEMI JOIN u USING(a)",

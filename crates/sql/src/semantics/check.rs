@@ -6,14 +6,15 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArgumentClause, FunctionArgumentList, FunctionArguments, GroupByExpr, Join,
-    JoinConstraint, JoinOperator, LimitClause, OrderBy, OrderByExpr, OrderByKind, PipeOperator, Query,
-    Select, SetExpr, TableAlias, TableFactor, TableFunctionArgs, TableWithJoins, Visitor, WindowType,
+    ExcludeSelectItem, Expr, Function, FunctionArgumentClause, FunctionArgumentList, FunctionArguments,
+    GroupByExpr, Join, JoinConstraint, JoinOperator, LimitClause, ObjectName, ObjectNamePart, OrderBy,
+    OrderByExpr, OrderByKind, PipeOperator, Query, Select, SelectItem, SetExpr, TableAlias, TableFactor,
+    TableFunctionArgs, TableWithJoins, Visitor, WindowType,
 };
 
 use crate::EngineError;
 use crate::functions;
-use crate::syntax::{Node, walk};
+use crate::syntax::{Node, normal, walk};
 use crate::unsupported::LATEST;
 
 /// Refuses what would be dropped of a statement or query.
@@ -229,7 +230,7 @@ fn select(select: &Select) -> CheckFlow {
         select_modifiers,
         top,
         top_before_distinct: _,
-        projection: _,
+        projection,
         exclude,
         into,
         from,
@@ -248,6 +249,7 @@ fn select(select: &Select) -> CheckFlow {
         value_table_mode,
         flavor: _,
     } = select;
+    projection.iter().try_for_each(wildcard)?;
     let modified = select_modifiers
         .as_ref()
         .is_some_and(|modifiers| modifiers.is_any_set());
@@ -285,6 +287,38 @@ fn select(select: &Select) -> CheckFlow {
         "write GROUP BY ROLLUP (…), CUBE (…) or GROUPING SETS (…)",
     )?;
     from.iter().try_for_each(joins)
+}
+
+/// Refuses what planning drops of `*`: a pattern, and replacements of columns that are left out.
+fn wildcard(item: &SelectItem) -> CheckFlow {
+    let (SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options)) = item else {
+        return ControlFlow::Continue(());
+    };
+    refuse(options.opt_ilike.is_some(), "* ILIKE", "name the columns")?;
+    let excluded: Vec<String> = match &options.opt_exclude {
+        Some(ExcludeSelectItem::Single(name)) => vec![last_name(name)],
+        Some(ExcludeSelectItem::Multiple(names)) => names.iter().map(last_name).collect(),
+        None => Vec::new(),
+    };
+    let except = options.opt_except.iter();
+    let except =
+        except.flat_map(|except| std::iter::once(&except.first_element).chain(&except.additional_elements));
+    let excluded: Vec<String> = excluded.into_iter().chain(except.map(normal)).collect();
+    let replaced = options.opt_replace.iter().flat_map(|replace| &replace.items);
+    let both = replaced
+        .map(|element| normal(&element.column_name))
+        .any(|name| excluded.contains(&name));
+    refuse(
+        both,
+        "REPLACE of a column that EXCLUDE leaves out",
+        "name it in one of them",
+    )
+}
+
+/// Returns the last part of a name as it is looked up.
+fn last_name(name: &ObjectName) -> String {
+    let last = name.0.last().and_then(ObjectNamePart::as_ident);
+    last.map(normal).unwrap_or_default()
 }
 
 fn joins(table: &TableWithJoins) -> CheckFlow {
