@@ -241,6 +241,8 @@ impl StatementPlanner {
 /// Returns the reason why a view cannot be planned.
 fn reason_of(error: EngineError) -> String {
     match error {
+        // The views of the chain add nothing.
+        EngineError::View { reason, .. } if reason == too_deep() => reason,
         // What to do about the inner view is what to do about the outer one.
         EngineError::View { name, reason } => format!("view {name}: {reason}"),
         other => other.to_string(),

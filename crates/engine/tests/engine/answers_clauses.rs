@@ -33,7 +33,10 @@ async fn no_clause_is_dropped_silently() {
         ("SELECT a FROM t FETCH FIRST 3 ROWS WITH TIES", "FETCH"),
         ("SELECT a FROM t LIMIT 2 FETCH FIRST 3 ROWS ONLY", "FETCH"),
         ("SELECT * ILIKE 'a%' FROM t", "* ILIKE"),
-        ("SELECT * EXCLUDE (a) REPLACE (1 AS a) FROM t", "REPLACE of a column"),
+        (
+            "SELECT * EXCLUDE (a) REPLACE (1 AS a) FROM t",
+            "REPLACE of a column",
+        ),
         ("SELECT * FROM t PIVOT (sum(a) FOR b IN (1, 2))", "PIVOT"),
         (
             "SELECT * FROM t ASOF JOIN t AS u ON t.b = u.b AND t.a >= u.a",
@@ -102,7 +105,7 @@ async fn no_clause_is_dropped_silently() {
         ("CREATE TABLE u (a INT) COMMENT 'x'", "option of CREATE TABLE"),
         ("CREATE TABLE u (a INT) STRICT", "STRICT"),
         ("CREATE TABLE u (a INT UNIQUE)", "UNIQUE"),
-        ("CREATE TABLE u (a INT, UNIQUE (a))", "constraint"),
+        ("CREATE TABLE u (a INT, UNIQUE (a))", "UNIQUE in u"),
         ("CREATE TABLE u (a VARCHAR COLLATE \"C\")", "COLLATE"),
         ("CREATE TRANSIENT TABLE u (a INT)", "TRANSIENT"),
         ("CREATE INDEX CONCURRENTLY i ON t (a)", "CONCURRENTLY"),

@@ -87,7 +87,10 @@ async fn calls_become_expressions() {
     assert_eq!(query(&db, "SELECT add(1), b FROM v").await, ["11|14"]);
     assert!(db.check(&mut |_| ()).unwrap().problems.is_empty());
     let info = db.info().unwrap();
-    assert_eq!(info.macros[0].statement, "CREATE MACRO add(x, y := 10) AS x + y");
+    assert_eq!(
+        info.macros[0].statement,
+        "CREATE MACRO \"add\"(x, y := 10) AS x + y"
+    );
     assert_eq!(
         info.macros[1].statement,
         "CREATE MACRO half(x INT) RETURNS DECIMAL(10,1) AS x / 2.0"

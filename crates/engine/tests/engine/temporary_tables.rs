@@ -98,7 +98,7 @@ async fn rows_of_a_temporary_table_are_changed() {
     );
     assert_eq!(run(&db, "TRUNCATE t, kept").await, "truncated table t, kept");
     assert_eq!(
-        query(&db, "SELECT (SELECT count(*) FROM t), count(*) FROM kept").await,
+        query(&db, "SELECT (SELECT count(*) FROM t) AS n, count(*) FROM kept").await,
         ["0|0"]
     );
     assert!(db.info().unwrap().tables.iter().all(|table| table.name != "t"));
