@@ -230,11 +230,11 @@ pub enum EngineError {
         /// The row among those of the statement, from 1.
         row: u64,
         /// The name of the constraint.
-        name: String,
+        name: Box<str>,
         /// Its condition.
-        condition: String,
+        condition: Box<str>,
         /// The values of the row, each after its column.
-        values: String,
+        values: Box<str>,
     },
     /// Two rows would have the same values in the columns of a unique constraint.
     #[error(
@@ -244,11 +244,11 @@ pub enum EngineError {
         /// The statement in short.
         statement: String,
         /// The name of the constraint.
-        name: String,
+        name: Box<str>,
         /// Its columns.
-        columns: String,
+        columns: Box<str>,
         /// The values of both rows.
-        values: String,
+        values: Box<str>,
         /// A hint on what to do instead.
         instead: &'static str,
     },

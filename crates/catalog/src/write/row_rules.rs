@@ -89,9 +89,9 @@ impl RowRules {
                 return Err(EngineError::Check {
                     statement: statement.to_owned(),
                     row: first + row as u64 + 1,
-                    name: check.name.clone(),
-                    condition: check.text.clone(),
-                    values: values(&batch, row),
+                    name: check.name.as_str().into(),
+                    condition: check.text.as_str().into(),
+                    values: values(&batch, row).into(),
                 });
             }
         }

@@ -197,9 +197,9 @@ pub(super) fn not_unique(statement: &str, error: KeyedError) -> EngineError {
             ..
         } => EngineError::NotUnique {
             statement: statement.to_owned(),
-            name,
-            columns,
-            values: text(&values),
+            name: name.into(),
+            columns: columns.into(),
+            values: text(&values).into(),
             instead: "change that row, or give this one other values",
         },
         error => error.into(),
