@@ -268,7 +268,7 @@ impl DatabaseSession {
             let stored = catalog.view_names().into_iter();
             let names = stored.chain(temporary.keys().cloned());
             let names = names.filter(|name| may_name(name));
-            let names: Vec<_> = names.map(|name| TableReference::bare(name)).collect();
+            let names: Vec<_> = names.map(TableReference::bare).collect();
             bytes_of_views(&catalog, &temporary, &names)
         });
         StackSize::for_len(text.len().saturating_add(views))

@@ -26,7 +26,7 @@ pub(crate) struct NewConstraint {
 
 #[derive(Debug)]
 enum ConstraintKind {
-    Check(Expr),
+    Check(Box<Expr>),
     Unique(Vec<String>),
 }
 
@@ -51,7 +51,7 @@ impl NewConstraint {
         Ok(Self {
             name: name.map(identifier),
             column,
-            kind: ConstraintKind::Check((*check.expr).clone()),
+            kind: ConstraintKind::Check(check.expr.clone()),
         })
     }
 }
@@ -186,7 +186,7 @@ pub(super) fn add_constraint(
     };
     let rule = match &constraint.kind {
         ConstraintKind::Check(condition) => {
-            let mut condition = condition.clone();
+            let mut condition = Expr::clone(condition);
             let _ = walk_mut(&mut condition, &mut Unqualified(table));
             let column = constraint.column.clone().or_else(|| {
                 let mut used = names_in(&condition).into_iter();
@@ -335,7 +335,7 @@ mod tests {
         let constraint = NewConstraint {
             name: None,
             column: None,
-            kind: ConstraintKind::Check(parsed(condition).unwrap()),
+            kind: ConstraintKind::Check(Box::new(parsed(condition).unwrap())),
         };
         add_constraint(table, rules, &constraint).unwrap();
         match rules.last() {
