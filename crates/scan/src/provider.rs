@@ -1,8 +1,9 @@
-//! One statement's view of the catalog for DataFusion: `halocline.public`, with the pool's tables and views at
-//! one snapshot, the session's external tables and temporary views beside them, and files by their paths.
+//! One statement's view of the catalog for DataFusion: `halocline.public`, with the pool's tables and views
+//! at one snapshot, the session's external tables and temporary views beside them, and files by their
+//! paths.
 //!
-//! The schema `main` has the same tables and views, but nothing of the session. The queries of stored views are
-//! planned over these alone, so that a view is the same in every session.
+//! The schema `main` has the same tables and views, but nothing of the session. The queries of stored views
+//! are planned over these alone, so that a view is the same in every session.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -90,7 +91,7 @@ impl Externals {
     }
 }
 
-/// What a statement can name.
+/// The relations that a statement can name.
 #[derive(Debug)]
 pub struct StatementTables {
     /// The version of the database.

@@ -51,8 +51,8 @@ impl StackSize {
         Self::for_len(text.len())
     }
 
-    /// Returns a size that is enough for any statement of this length in bytes, which includes the texts of the
-    /// views that it reads.
+    /// Returns a size that is enough for any statement of this length in bytes, which includes the texts of
+    /// the views that it reads.
     pub fn for_len(len: usize) -> Self {
         match len {
             short if short <= SHORT_TEXT => Self(0),

@@ -89,7 +89,7 @@ const CLAUSES: [(&str, &str, &str); 2] = [
     ),
 ];
 
-/// What to write in place of `ASOF JOIN`.
+/// The alternative to `ASOF JOIN`.
 pub(crate) const LATEST: &str = "write CROSS JOIN LATERAL (SELECT … WHERE … ORDER BY … DESC LIMIT 1)";
 
 /// Returns the error for a statement that is not offered.

@@ -24,7 +24,7 @@ use halocline_sql::EngineError;
 use halocline_sql::semantics::{self, AfterCoercion, BeforeCoercion};
 use halocline_sql::syntax::SqlDialect;
 
-/// What conditions are planned with: the functions and the meaning of operators of every session.
+/// The state that conditions are planned with: the functions and the operators of every session.
 static PLANNER: LazyLock<SessionState> = LazyLock::new(|| {
     let mut config = SessionConfig::new();
     semantics::configure(config.options_mut());

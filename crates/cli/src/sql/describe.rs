@@ -40,7 +40,7 @@ pub(super) fn indexes(session: &Session) -> Result<Flow, CliError> {
     list(session, rows_of_indexes(&info))
 }
 
-/// Prints the statements that create the tables and their indexes and the views, or those of one table or view.
+/// Prints the statements that create the tables, their indexes and the views, or those of one of them.
 pub(super) fn schema(session: &Session, argument: &str) -> Result<Flow, CliError> {
     let info = session.database.info()?;
     let name = name(argument);

@@ -1,8 +1,8 @@
 //! The expansion of calls of macros in a syntax tree.
 //!
 //! A call is replaced by the expression of the macro, with the arguments in place of the parameters. An
-//! argument is evaluated as often as the expression names its parameter. A column of the result keeps the text
-//! of the call as its name.
+//! argument is evaluated as often as the expression names its parameter. A column of the result keeps the
+//! text of the call as its name.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

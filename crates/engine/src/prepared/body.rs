@@ -130,8 +130,8 @@ impl PreparedBody {
         .await
     }
 
-    /// Returns the size of the stack that the statement needs with the views that it names, whose texts may have
-    /// changed.
+    /// Returns the size of the stack that the statement needs with the views that it names, whose texts may
+    /// have changed.
     fn stack(&self, session: &DatabaseSession, engine: &EngineContext) -> StackSize {
         self.stack.max(session.stack_for_views(engine, &self.statement))
     }

@@ -1,5 +1,5 @@
-//! Sessions: settings, external and temporary tables, temporary views, the open transaction, and statements that DataFusion
-//! runs.
+//! Sessions: settings, external and temporary tables, temporary views, the open transaction, and statements
+//! that DataFusion runs.
 
 mod disabled;
 mod planning;
@@ -77,8 +77,8 @@ const LISTED_KEYS: usize = 8192;
 /// Bytes of these keys.
 const LISTED_BYTES: usize = 1 << 20;
 
-/// Settings, external and temporary tables, temporary views, plans and the open transaction. Statements of one session may run at the same
-/// time, those of one transaction one after the other.
+/// Settings, external and temporary tables, temporary views, plans and the open transaction. Statements of
+/// one session may run at the same time, those of one transaction one after the other.
 pub(crate) struct DatabaseSession {
     /// Holds the settings; its own catalog is never used.
     context: SessionContext,

@@ -1,7 +1,7 @@
 //! `CREATE MACRO` and `CREATE FUNCTION`.
 //!
-//! The text of the expression is stored as it was written. It is therefore read from the text of the statement,
-//! not from its syntax tree.
+//! The text of the expression is stored as it was written. It is therefore read from the text of the
+//! statement, not from its syntax tree.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -110,8 +110,8 @@ impl CreateMacroStatement {
     }
 }
 
-/// Reads `CREATE [OR REPLACE] MACRO [IF NOT EXISTS] m(x, y := 1) AS expression`, and `CREATE FUNCTION` with types
-/// and `RETURNS type RETURN expression`; `None` for any other text.
+/// Reads `CREATE [OR REPLACE] MACRO [IF NOT EXISTS] m(x, y := 1) AS expression`, and `CREATE FUNCTION` with
+/// types and `RETURNS type RETURN expression`; `None` for any other text.
 ///
 /// # Errors
 /// It is one, and wrong.

@@ -1,7 +1,7 @@
 //! `CREATE VIEW`.
 //!
-//! The text of the query is stored as it was written. It is therefore read from the text of the statement, not
-//! from its syntax tree.
+//! The text of the query is stored as it was written. It is therefore read from the text of the statement,
+//! not from its syntax tree.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -167,7 +167,8 @@ impl CreateViewStatement {
     }
 }
 
-/// Reads `CREATE [OR REPLACE] [TEMP] VIEW [IF NOT EXISTS] name [(columns)] AS query`; `None` for any other text.
+/// Reads `CREATE [OR REPLACE] [TEMP] VIEW [IF NOT EXISTS] name [(columns)] AS query`; `None` for any other
+/// text.
 ///
 /// # Errors
 /// The query is none, or has parameters; a column is named twice.

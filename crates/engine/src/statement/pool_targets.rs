@@ -1,7 +1,7 @@
 //! Statements that name the table to change by the schema `main`, in which there is nothing of the session.
 //!
-//! A statement looks its table up by the name alone, and would find a temporary table of that name first. It is
-//! refused then, so that it never changes another table than it says.
+//! A statement looks its table up by the name alone, and would find a temporary table of that name first.
+//! It is refused then, so that it never changes another table than it says.
 
 use datafusion::sql::sqlparser::ast::{
     self, FromTable, ObjectName, TableFactor, TableObject, TableWithJoins,

@@ -93,7 +93,7 @@ impl RunStatement for TableInfoStatement {
     }
 }
 
-/// What the columns of a table have beside their types.
+/// Properties of the columns of a table beside their types.
 #[derive(Default)]
 struct StoredColumns {
     /// The default of each column as text.

@@ -1,4 +1,5 @@
-//! `SHOW CREATE TABLE` and `SHOW CREATE VIEW`: the statements that create a table with its indexes, or a view.
+//! `SHOW CREATE TABLE` and `SHOW CREATE VIEW`: the statements that create a table with its indexes, or a
+//! view.
 
 use std::sync::Arc;
 

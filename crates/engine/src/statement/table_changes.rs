@@ -186,7 +186,7 @@ pub(crate) enum Alteration {
         /// The default.
         default: Option<Box<Expr>>,
     },
-    /// Whether a column may be NULL.
+    /// Allows or forbids NULL in a column.
     SetNullable {
         /// Its name.
         column: String,

@@ -36,7 +36,7 @@ pub(super) struct TableDraft {
     /// Set if values that are there change.
     rewrites: bool,
     is_changed: bool,
-    /// What was done, for the message.
+    /// A description of each change, for the message.
     done: Vec<String>,
 }
 

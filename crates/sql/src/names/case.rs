@@ -22,8 +22,8 @@ pub struct OtherCase {
 }
 
 impl OtherCase {
-    /// Returns the name whose case is the cause of an error; `None` if the cause is another one, or if columns
-    /// of several names are meant.
+    /// Returns the name whose case is the cause of an error; `None` if the cause is another one, or if
+    /// columns of several names are meant.
     pub fn cause(error: &DataFusionError) -> Option<Self> {
         let DataFusionError::SchemaError(schema_error, _) = error.find_root() else {
             return None;

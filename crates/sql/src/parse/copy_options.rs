@@ -1,5 +1,5 @@
-//! The options of `COPY … TO` as PostgreSQL and DuckDB write them, `COPY t TO 'f' (FORMAT csv, HEADER)`, which
-//! the parser does not know.
+//! The options of `COPY … TO` as PostgreSQL and DuckDB write them, `COPY t TO 'f' (FORMAT csv, HEADER)`,
+//! which the parser does not know.
 //!
 //! They are replaced in the tokens by the clauses `STORED AS`, `PARTITIONED BY` and `OPTIONS`; the other
 //! tokens keep their places in the text.

@@ -1,8 +1,8 @@
-//! Forms of queries that are written as others before anything else looks at them: `FETCH FIRST` as `LIMIT`,
-//! `ORDER BY ALL` as the numbers of the columns, `FROM t` as `SELECT * FROM t`, `SEMI JOIN` and `ANTI JOIN` as those of the left side, and
-//! `TABLESAMPLE` as a subquery.
+//! Forms of queries that are written as others before anything else looks at them: `FETCH FIRST` as
+//! `LIMIT`, `ORDER BY ALL` as the numbers of the columns, `FROM t` as `SELECT * FROM t`, `SEMI JOIN` and
+//! `ANTI JOIN` as those of the left side, and `TABLESAMPLE` as a subquery.
 //!
-//! What a form cannot be written as stays, and is refused by name later.
+//! A form that cannot be written as another one stays, and is refused by name later.
 
 use std::ops::ControlFlow;
 
